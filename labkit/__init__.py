@@ -1,0 +1,34 @@
+"""labkit: the instruments and the page pieces of the workbook."""
+
+__version__ = "0.1.0"
+
+from labkit.lesson.data import data_path
+from labkit.lesson.doctor import doctor
+from labkit.lesson.exercise import TODO, check, hint, solution
+from labkit.lesson.explore import explore
+from labkit.lesson.figure import show_figure
+from labkit.lesson.progress import progress
+from labkit.lesson.session import setup
+from labkit.lesson.trap import fix, predict, trap
+from labkit.lesson.verdict import verdicts
+from labkit.measure.memory import track_memory
+from labkit.measure.timing import compare
+
+__all__ = [
+    "TODO",
+    "check",
+    "compare",
+    "data_path",
+    "doctor",
+    "explore",
+    "fix",
+    "hint",
+    "predict",
+    "progress",
+    "setup",
+    "show_figure",
+    "solution",
+    "track_memory",
+    "trap",
+    "verdicts",
+]

@@ -1,0 +1,1 @@
+"""Processes and modules that a page starts."""

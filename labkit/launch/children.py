@@ -1,0 +1,54 @@
+"""Ending the processes that a piece of code has started."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def ending_children() -> Iterator[None]:
+    """End every child process that starts inside the block and outlives it.
+
+    Children of `multiprocessing` (DataLoader workers among them) are found everywhere;
+    other children, like those of `subprocess`, where /proc lists them (Linux).
+    """
+    before = child_pids()
+    try:
+        yield
+    finally:
+        for child in multiprocessing.active_children():
+            if child.pid not in before:
+                child.kill()
+                child.join(5)
+        for pid in child_pids() - before:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def child_pids() -> set[int]:
+    """The ids of this process's children, as far as the system tells.
+
+    multiprocessing's own helpers are left out: it keeps them for later children.
+    """
+    pids = {child.pid for child in multiprocessing.active_children() if child.pid}
+    for listing in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread that ended meanwhile
+            pids |= {int(pid) for pid in listing.read_text().split()}
+    return pids - helper_pids()
+
+
+def helper_pids() -> set[int | None]:
+    """The resource tracker and the fork server, where multiprocessing has started them.
+
+    Neither has a public name for its process.
+    """
+    tracker = getattr(resource_tracker, "_resource_tracker", None)
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    return {getattr(tracker, "_pid", None), getattr(server, "_forkserver_pid", None)}

@@ -1,0 +1,135 @@
+"""How a page speaks: Markdown for readers, evidence in the metadata for tools."""
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+
+from labkit import __version__
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class LabError(ValueError):
+    """The caller's mistake, told in one sentence."""
+
+
+def strict() -> bool:
+    """True in builds and tests: what a learner would be told kindly, raises."""
+    return os.environ.get("LABKIT_STRICT", "") not in ("", "0")
+
+
+def shell() -> Any:
+    """The running IPython shell, or None in a plain script."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def say(markdown: str, *records: dict[str, Any]) -> None:
+    """Show `markdown`, with evidence that tools find in the output's metadata.
+
+    `records` hold one of the keys trap, claim, exercise, explorer, prediction; torch's
+    and labkit's versions and the device are added.  Outside IPython the text is printed.
+    """
+    plain = plain_text(markdown)
+    if shell() is None:
+        print(plain)
+        return
+    from IPython.display import display
+
+    display(
+        {"text/markdown": markdown, "text/plain": plain},
+        metadata={"labkit": [complete(record) for record in records]},
+        raw=True,
+    )
+
+
+def complete(record: dict[str, Any]) -> dict[str, Any]:
+    """The evidence record with what every record has."""
+    from labkit.lesson.session import current
+
+    return {
+        **record,
+        "torch": torch.__version__.split("+")[0],
+        "device": current().device.type,
+        "labkit": __version__,
+    }
+
+
+def plain_text(markdown: str) -> str:
+    """The Markdown without its marks, for terminals and screen readers."""
+    lines = []
+    for line in markdown.splitlines():
+        if re.fullmatch(r"\|[-:|]+\|", line):
+            continue
+        if line.startswith("|"):
+            cells = re.split(r"(?<!\\)\|", line.strip("|"))
+            line = " · ".join(cell.strip() for cell in cells if cell.strip())
+        line = re.sub(r"^(> ?)+", "", line)
+        lines.append(re.sub(r"\*\*|\\(?=\|)|`+", "", line).rstrip())
+    return "\n".join(lines)
+
+
+def show_widget(widget: Any) -> None:
+    """Show live controls and nothing else.
+
+    A front end without widgets then shows nothing, and a stored page keeps nothing.
+    """
+    from IPython.display import display
+
+    view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    display({"application/vnd.jupyter.widget-view+json": view}, raw=True)
+
+
+def code(text: str) -> str:
+    """A Markdown code span that backticks and table pipes in `text` cannot break."""
+    text = re.sub(r"\s+", " ", text).strip() or " "
+    fence = "`"
+    while fence in text:
+        fence += "`"
+    pad = " " if fence != "`" else ""
+    return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
+
+
+def short(value: Any, width: int = 72) -> str:
+    """One line of `repr(value)`, cut at `width` characters."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+    text = re.sub(r"\s+", " ", re.sub(r" at 0x[0-9a-fA-F]+", "", text))
+    text = re.sub(r"\[ +", "[", text)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def one_line(error: BaseException, match: str = "") -> str:
+    """The error's name and the line of its message that `match` finds, or its first."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = [line for line in lines if match and re.search(match, line)]
+    line = (found or lines or [""])[0]
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+def page_call(call: Callable[P, R]) -> Callable[P, R | None]:
+    """Let a call on a page tell the caller's mistake in one sentence and go on.
+
+    Under LABKIT_STRICT=1 the mistake raises.
+    """
+
+    @functools.wraps(call)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R | None:
+        try:
+            return call(*args, **kwargs)
+        except LabError as error:
+            if strict():
+                raise
+            say(f"**Not run** · {error}")
+            return None
+
+    return wrapper
