@@ -2,6 +2,7 @@
 
 __version__ = "0.1.0"
 
+from labkit.chapters.index import errors
 from labkit.lesson.data import data_path
 from labkit.lesson.doctor import doctor
 from labkit.lesson.exercise import TODO, check, hint, solution
@@ -20,6 +21,7 @@ __all__ = [
     "compare",
     "data_path",
     "doctor",
+    "errors",
     "explore",
     "fix",
     "hint",

@@ -128,7 +128,7 @@ def fingerprint(value: Any) -> Any:
         if value.dtype.hasobject:
             return value.shape, fingerprint(value.ravel().tolist())
         flat = np.ascontiguousarray(value).reshape(-1)
-        return value.dtype.str, value.shape, zlib.crc32(flat.view(np.uint8))
+        return value.dtype.str, value.shape, zlib.crc32(flat.view(np.uint8).data)
     if isinstance(value, dict):
         return [(short(key), fingerprint(item)) for key, item in value.items()]
     if isinstance(value, list | tuple):
@@ -152,19 +152,21 @@ def tensor_bytes(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def describe(value: Any) -> str:
+def describe(value: Any, brief: bool = False) -> str:
     """A value in a few words: small ones as they are, large ones by kind and shape."""
     if isinstance(value, torch.Tensor):
-        if value.numel() <= 8 and value.device.type == "cpu":
+        if value.numel() <= 8 and value.device.type == "cpu" and not brief:
             return short(value)
         place = "" if value.device.type == "cpu" else f" on {value.device}"
         kind = str(value.dtype).removeprefix("torch.")
         return f"{kind} tensor of shape {tuple(value.shape)}{place}"
-    if isinstance(value, np.ndarray) and value.size > 8:
+    if isinstance(value, np.ndarray) and (value.size > 8 or brief):
         return f"{value.dtype} array of shape {value.shape}"
     if isinstance(value, list | tuple) and len(short(value, 73)) > 72:
-        first = ", ".join(describe(item) for item in value[:2])
-        return f"{type(value).__name__} of {len(value)}: {first}, …"
+        items = list(dict.fromkeys(describe(item, brief=True) for item in value))
+        some = ", ".join(items[:2]) + (", …" if len(items) > 2 else "")
+        each = "each a " if len(items) == 1 else ""
+        return f"{type(value).__name__} of {len(value)}, {each}{some}"
     if isinstance(value, torch.nn.Module):
         return f"a {type(value).__name__}"
     if callable(value):

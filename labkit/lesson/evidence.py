@@ -96,6 +96,11 @@ def code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
 
 
+def literal(text: str) -> str:
+    """`text` as Markdown that shows it as it is: `4*3` keeps its star."""
+    return re.sub(r"([\\`*_\[\]<>|~])", r"\\\1", text)
+
+
 def short(value: Any, width: int = 72) -> str:
     """One line of `repr(value)`, cut at `width` characters."""
     try:

@@ -10,6 +10,7 @@ from labkit.lesson.evidence import (
     LabError,
     code,
     complete,
+    literal,
     one_line,
     page_call,
     plain_text,
@@ -159,7 +160,7 @@ def explore(id: str) -> None:
         says = data["text/plain"] if "image/png" in data else "Change a control."
         again = change is not None
         display(data, raw=True, metadata=metadata, display_id=picture, update=again)
-        words = {"text/markdown": says, "text/plain": says}
+        words = {"text/markdown": literal(says), "text/plain": says}
         display(words, raw=True, display_id=sentence, update=again)
 
     update()

@@ -14,6 +14,7 @@ from labkit.lesson.putback import cap_output, put_back_state
 SECONDS = 5.0  # what an answer may take
 OUTPUT_LIMIT = 4096  # bytes it may print
 GRACE = 2.0  # seconds its `finally` and worker shutdown get before it is stopped again
+SOON = 0.01  # seconds until the next look, where it cannot be stopped just now
 
 
 class Runaway(BaseException):
@@ -36,7 +37,8 @@ class guarded:
     Only Python code can be stopped: on the main thread of a POSIX system by an alarm
     signal, which also ends a sleep; elsewhere by an exception set from a second thread,
     which arrives at the next line and which a bare `except:` can swallow for good.  One
-    long call into native code is not stopped.
+    long call into native code is not stopped, and a block that is importing when its
+    time is up gets the same time again.
 
     >>> with guarded(seconds=1):
     ...     torch.set_default_dtype(torch.float64)
@@ -93,8 +95,10 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, first, GRACE)
 
     def ring(self, signum: int, frame: FrameType | None) -> None:
-        if not in_block(frame, self.owner):
-            signal.setitimer(signal.ITIMER_REAL, 0.01, GRACE)
+        at = place(frame, self.owner)
+        if at != "block":
+            again = self.seconds if at == "import" else SOON
+            signal.setitimer(signal.ITIMER_REAL, again, GRACE)
             return
         if self.rang:
             # A loop with `except: pass` caught the first one: raise also at the line
@@ -107,7 +111,7 @@ class Alarm:
         raise Runaway(f"stopped after {self.seconds:g} s")
 
     def at_line(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if event == "line" and in_block(frame, self.owner):
+        if event == "line" and place(frame, self.owner) == "block":
             raise Runaway(f"stopped after {self.seconds:g} s")
         return self.at_line
 
@@ -139,12 +143,11 @@ class Watchdog:
     def watch(self) -> None:
         wait = self.seconds
         while not self.ended.wait(wait):
-            wait = 0.01
             with self.lock:
-                frame = sys._current_frames().get(self.watched)
-                if not self.ended.is_set() and in_block(frame, self.owner):
+                at = place(sys._current_frames().get(self.watched), self.owner)
+                wait = {"block": GRACE, "import": self.seconds}.get(at, SOON)
+                if at == "block" and not self.ended.is_set():
                     set_async(self.watched, Runaway)
-                    wait = GRACE
 
     def end(self) -> None:
         while not self.ended.is_set():
@@ -172,10 +175,18 @@ def block_of(depth: int) -> FrameType | None:
     return frame
 
 
-def in_block(frame: FrameType | None, owner: FrameType | None) -> bool:
-    """Is `frame` inside the block, and not in this module's own clearing up?"""
+def place(frame: FrameType | None, owner: FrameType | None) -> str:
+    """Where the code is: in the "block", in an "import" from it, or "outside".
+
+    Outside is also this module's own clearing up.  An import must not be cut short: torch
+    loads parts of itself on first use (seconds), and half a part cannot be loaded again.
+    """
+    at = "block"
     while frame is not None and frame is not owner:
-        if frame.f_code.co_filename == in_block.__code__.co_filename:
-            return False
+        file = frame.f_code.co_filename
+        if file == place.__code__.co_filename:
+            return "outside"
+        if file.startswith("<frozen importlib"):
+            at = "import"
         frame = frame.f_back
-    return frame is not None
+    return at if frame is not None else "outside"

@@ -62,7 +62,8 @@ def events() -> list[Row]:
         columns = "kind, item, outcome, detail"
         return file.execute(f"SELECT {columns} FROM events ORDER BY rowid").fetchall()
 
-    return with_file(read, []) + current().note("progress").get("waiting", [])
+    none: list[Row] = []
+    return with_file(read, none) + current().note("progress").get("waiting", [])
 
 
 @page_call
@@ -74,7 +75,7 @@ def progress(chapter: int | None = None) -> None:
 
     >>> progress(2)
     """
-    written = [n for n in chapters() if any(map(len, items(n)))]
+    written = [n for n in chapters() if any(items(n))]
     if chapter is not None and chapter not in written:
         known = ", ".join(str(n) for n in written) or "none yet"
         raise LabError(f"progress: chapter is one of {known}; {chapter!r} came")

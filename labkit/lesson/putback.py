@@ -68,7 +68,7 @@ def put_back_state(undo: contextlib.ExitStack) -> None:
         undo.callback(put, get())
     undo.callback(restore_deterministic, *deterministic())
     undo.callback(restore_threads, torch.get_num_threads())
-    undo.callback(restore_device, torch.get_default_device())
+    undo.callback(restore_device, default_device())
     with contextlib.suppress(OSError):  # the folder was gone before
         undo.callback(restore_folder, os.getcwd())
     undo.enter_context(warnings.catch_warnings())
@@ -99,10 +99,22 @@ def restore_threads(count: int) -> None:
         torch.set_num_threads(count)
 
 
+def default_device() -> torch.device:
+    try:
+        return torch.get_default_device()
+    except AttributeError:  # torch 2.6 after set_default_device(None)
+        return torch.device("cpu")
+
+
 def restore_device(device: torch.device) -> None:
+    if default_device() == device:
+        return
     # Any default device, "cpu" too, is a mode that slows every call; None is not.
-    if torch.get_default_device() != device:
-        torch.set_default_device(None if device.type == "cpu" else device)
+    torch.set_default_device(None if device.type == "cpu" else device)
+    try:
+        torch.get_default_device()
+    except AttributeError:
+        torch.set_default_device(device)
 
 
 def restore_folder(folder: str) -> None:

@@ -129,7 +129,7 @@ def style_figures() -> None:
     if "matplotlib" in sys.modules or "ipykernel" in sys.modules:
         import matplotlib as mpl
 
-        mpl.rcParams.update(STYLE)
+        mpl.rcParams.update(STYLE)  # type: ignore[arg-type]
 
 
 # Okabe-Ito: tells apart under the common kinds of colour blindness.
@@ -149,6 +149,6 @@ STYLE = {
 
 def register_magics() -> None:
     """Make %%module known where the page runs in IPython."""
-    from labkit.launch import cellmodule
+    from labkit.launch.cellmodule import register
 
-    cellmodule.register()
+    register()

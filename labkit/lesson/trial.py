@@ -113,7 +113,10 @@ def explain(
         says = f"it was stopped after {seconds:g} s without an end"
         return Result("raised", says + where(frames, call))
     if frames or (call is not None and call.error is error):
-        return Result("raised", code(one_line(error)) + where(frames, call))
+        says = code(one_line(error))
+        if isinstance(error, SystemExit):
+            says += ": an answer returns, it does not end the program"
+        return Result("raised", says + where(frames, call))
     if isinstance(error, AssertionError):
         says = str(error).split("\n")[0] or f"{code(line_of(error))} does not hold"
     else:
@@ -142,6 +145,7 @@ def where(frames: list[tuple[CodeType, int]], call: Call | None) -> str:
     parts = []
     if frames:
         made, number = frames[-1]
+        linecache.checkcache(made.co_filename)  # a %%module may have been run anew
         text = linecache.getline(made.co_filename, number)
         parts.append(f"in line {number}, {code(text)}" if text else f"in line {number}")
     if call is not None and call.arguments:

@@ -1,0 +1,1 @@
+"""Instruments against their peers, side by side in one run."""

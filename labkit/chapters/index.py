@@ -1,0 +1,84 @@
+"""From the text of an error message to the page that explains it."""
+
+import re
+from dataclasses import dataclass
+
+from labkit.lesson.evidence import LabError, code, page_call, say
+from labkit.lesson.registry import find
+
+PAGES = {0: "00_start", 2: "02_tensors"}  # the pages that are written, by chapter
+GAP = "…"
+
+
+@dataclass(frozen=True)
+class ErrorText:
+    """What a message of torch contains, and the trap that raises it.
+
+    `text` is literal; … stands for what varies (names, numbers).  `elsewhere` says
+    which other build or device shows it, where the stored pages do not.
+    """
+
+    text: str
+    trap: str
+    elsewhere: str = ""
+
+    @property
+    def page(self) -> str:
+        """The file name of the page, without its ending."""
+        return PAGES[int(self.trap.split(".")[0])]
+
+    def stands_in(self, message: str) -> bool:
+        """Whether a message contains the text, whatever stands for the gaps."""
+        parts = [re.escape(part.strip()) for part in self.text.split(GAP)]
+        flat = re.sub(r"\s+", " ", message)
+        return re.search(".{0,40}?".join(parts), flat, re.IGNORECASE) is not None
+
+
+ERRORS = (
+    ErrorText("mat1 and mat2 must have the same dtype", "2.1.2"),
+    ErrorText("expected target dtype to be Long or Byte, but got", "2.1.2"),
+    ErrorText("Target … is out of bounds", "2.1.2"),
+    ErrorText("view size is not compatible with input tensor's size", "2.1.4"),
+    ErrorText("Target size … must be the same as input size", "2.2.1"),
+    ErrorText("has been modified by an inplace operation", "2.2.4"),
+    ErrorText("Torch not compiled with CUDA enabled", "2.3.1"),
+    ErrorText("Found no NVIDIA driver on your system", "2.3.1", "CUDA build, no GPU"),
+    ErrorText("No CUDA GPUs are available", "2.3.1", "CUDA build, GPU hidden"),
+    ErrorText("Tensor on device cpu is not on the expected device meta", "2.3.2"),
+    ErrorText("Expected all tensors to be on the same device", "2.3.2", "with a GPU"),
+    ErrorText("expected dtype float for `end` but got dtype double", "2.3.5"),
+)
+
+
+@page_call
+def errors(message: str = "") -> None:
+    """Show which page explains an error: all of them, or those that fit `message`.
+
+    `message` is the text of an error, or a part of it, pasted as it is.  Raises LabError
+    where it is no string.
+
+    >>> errors("Torch not compiled with CUDA enabled")
+    the message contains · where
+    Torch not compiled with CUDA enabled · trap 2.3.1 in 02_tensors
+    """
+    if not isinstance(message, str):
+        raise LabError(
+            f"errors: message is the text of an error; a {type(message).__name__} came"
+        )
+    rows = [row for row in ERRORS if row.stands_in(message)] if message else ERRORS
+    if not rows:
+        say(
+            "No page explains this text yet. The last line of the message, without "
+            "names and numbers, is what to search PyTorch's issues for."
+        )
+        return
+    say("\n".join(["| the message contains | where |", "|---|---|", *map(line, rows)]))
+
+
+def line(row: ErrorText) -> str:
+    """One line of the table, with a link to the page."""
+    number = find("trap", row.trap).number
+    note = f" ({row.elsewhere})" if row.elsewhere else ""
+    return (
+        f"| {code(row.text)}{note} | trap {number} in [{row.page}]({row.page}.ipynb) |"
+    )

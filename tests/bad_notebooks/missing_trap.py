@@ -1,0 +1,7 @@
+# %% [markdown]
+# # A page that lost everything its chapter says
+
+# %%
+import labkit as lk
+
+_ = lk.setup(2)

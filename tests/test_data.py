@@ -1,0 +1,104 @@
+"""The stored data are what data/README.md says, and the tool packs them repeatably."""
+
+import csv
+import hashlib
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import labkit as lk
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import make_data  # noqa: E402
+
+ROWS = re.findall(
+    r"^\| `(\S+)` \| .* \| (\d+) \| `([0-9a-f]{64})` \|$",
+    (ROOT / "data" / "README.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+
+
+def test_every_binary_file_has_its_row_and_every_row_its_maker():
+    listed = {name for name, _, _ in ROWS}
+    stored = {p.name for p in (ROOT / "data").rglob("*") if p.is_file()}
+    assert listed == stored - {"README.md", "claims.csv"}
+    assert listed == set(make_data.SETS)
+
+
+@pytest.mark.parametrize(("name", "size", "total"), ROWS)
+def test_size_and_sum(name, size, total):
+    content = lk.data_path(name).read_bytes()
+    assert len(content) == int(size)
+    assert hashlib.sha256(content).hexdigest() == total
+
+
+def test_digits():
+    with np.load(lk.data_path("digits.npz"), allow_pickle=False) as data:
+        images, labels = data["images"], data["labels"]
+        assert sorted(data.files) == ["images", "labels"]
+    assert (images.dtype, images.shape) == (np.uint8, (1797, 8, 8))
+    assert (labels.dtype, labels.shape) == (np.int64, (1797,))
+    assert (images.min(), images.max()) == (0, 16)
+    counts = np.bincount(labels)
+    assert len(counts) == 10
+    assert (counts.min(), counts.max()) == (174, 183)
+
+
+def test_pack_depends_on_the_arrays_alone(monkeypatch):
+    arrays = make_data.unpack(lk.data_path("digits.npz"))
+    first = make_data.pack(arrays)
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    assert make_data.pack(dict(reversed(arrays.items()))) == first
+    assert make_data.pack({**arrays, "labels": arrays["labels"] + 1}) != first
+
+
+def test_rebuilt_from_the_package(capsys):
+    pytest.importorskip("sklearn", reason="the rebuild needs scikit-learn")
+    assert make_data.main(["--check"]) == 0
+    assert "as it should be" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--check"]])
+def test_a_missing_package_is_named(monkeypatch, capsys, arguments):
+    monkeypatch.setattr(
+        make_data, "SETS", {"digits.npz": ("no_such_module", "no-such", dict)}
+    )
+    assert make_data.main(arguments) == 1
+    assert "python -m pip install no-such" in capsys.readouterr().err
+
+
+def test_check_finds_other_arrays(monkeypatch, capsys):
+    def other():
+        arrays = make_data.unpack(lk.data_path("digits.npz"))
+        arrays["labels"][0] += 1
+        return arrays
+
+    monkeypatch.setattr(make_data, "SETS", {"digits.npz": ("numpy", "numpy", other)})
+    assert make_data.main(["--check"]) == 1
+    assert "holds other arrays" in capsys.readouterr().err
+
+
+def test_claims_list():
+    with (ROOT / "data" / "claims.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert set(rows[0]) == {"claim", "section", "audit"}
+    assert len({row["claim"] for row in rows}) == len(rows) >= 144
+    judgements = [
+        "holds",
+        "conditions",
+        "incomplete",
+        "outdated",
+        "wrong",
+        "unmeasured",
+    ]
+    assert {row["audit"] for row in rows} <= set(judgements)
+    assert all(
+        re.fullmatch(rf"C{row['section']}[a-z]?", row["claim"])
+        for row in rows
+        if "." in row["section"]
+    )

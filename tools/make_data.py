@@ -1,0 +1,141 @@
+"""Rebuilds the workbook's data files from packages that are installed.
+
+python tools/make_data.py            write every file
+python tools/make_data.py --check    write nothing; compare with data/ and its README
+
+Nothing is downloaded: a file's content comes out of the package named beside it in
+SETS.  The packages are needed by this tool only, never by a page.
+"""
+
+import argparse
+import hashlib
+import importlib.util
+import io
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+FIRST_ZIP_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip entry can hold
+Arrays = dict[str, np.ndarray]
+
+
+def digits() -> Arrays:
+    """The UCI optical digits: images (1797, 8, 8) uint8 in 0..16, labels (1797,) int64.
+
+    >>> sorted(digits())
+    ['images', 'labels']
+    """
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    return {
+        "images": data.images.astype(np.uint8),
+        "labels": data.target.astype(np.int64),
+    }
+
+
+# file: (module to import, name to install, the function that makes it)
+SETS: dict[str, tuple[str, str, Callable[[], Arrays]]] = {
+    "digits.npz": ("sklearn", "scikit-learn", digits),
+}
+
+
+def pack(arrays: Arrays) -> bytes:
+    """The bytes of a compressed npz file that depend on the arrays alone.
+
+    numpy.savez_compressed stamps each entry with the time of writing and zipfile with
+    the operating system; both are fixed here.
+
+    >>> pack({"x": np.zeros(3)}) == pack({"x": np.zeros(3)})
+    True
+    """
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, array in sorted(arrays.items()):
+            entry = io.BytesIO()
+            np.lib.format.write_array(
+                entry, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False
+            )
+            info = zipfile.ZipInfo(f"{name}.npy", FIRST_ZIP_DAY)
+            info.create_system = 3
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, entry.getvalue(), zipfile.ZIP_DEFLATED, 9)
+    return out.getvalue()
+
+
+def unpack(path: Path) -> Arrays:
+    """The arrays in an npz file, by name."""
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def same(a: Arrays, b: Arrays) -> bool:
+    """Whether two sets of arrays agree in names, dtypes, shapes and every value."""
+    return a.keys() == b.keys() and all(
+        a[k].dtype == b[k].dtype and np.array_equal(a[k], b[k]) for k in a
+    )
+
+
+def sha256(path: Path) -> str:
+    """The file's SHA-256 sum in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def missing(name: str) -> str:
+    """What to install before the file can be made: a sentence, "" if all is there."""
+    module, package, _ = SETS[name]
+    if importlib.util.find_spec(module):
+        return ""
+    return (
+        f"{name} is made from the package {package}, which is not installed here: "
+        f"run `python -m pip install {package}` first"
+    )
+
+
+def write(name: str) -> str:
+    """Writes one file, if its arrays changed, and says what was done.
+
+    Equal arrays keep the file as it is: another build of zlib packs the same arrays
+    into other bytes, and that would look like a change.
+    """
+    path, arrays = DATA / name, SETS[name][2]()
+    if path.is_file() and same(unpack(path), arrays):
+        return f"{name}: unchanged, sha256 {sha256(path)}"
+    path.write_bytes(pack(arrays))
+    return f"{name}: written, {path.stat().st_size} bytes, sha256 {sha256(path)}"
+
+
+def check(name: str) -> str:
+    """What is wrong with one stored file: a sentence, "" if nothing is."""
+    path = DATA / name
+    if not path.is_file():
+        return f"{name} is not in {DATA}"
+    if sha256(path) not in (DATA / "README.md").read_text(encoding="utf-8"):
+        return f"{name} has sha256 {sha256(path)}, which data/README.md does not list"
+    if not same(unpack(path), SETS[name][2]()):
+        return f"{name} holds other arrays than the installed {SETS[name][1]} gives"
+    return ""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line: 0 if all is well, 1 if not."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    options = parser.parse_args(arguments)
+    bad = 0
+    for name in SETS:
+        problem = missing(name) or (check(name) if options.check else "")
+        if problem:
+            bad += 1
+            print(problem, file=sys.stderr)
+        else:
+            print(f"{name}: as it should be" if options.check else write(name))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
