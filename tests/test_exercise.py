@@ -451,10 +451,10 @@ def test_a_model_is_the_answers_to_change() -> None:
         (torch.ones(3, 4), "float32 tensor of shape (3, 4)"),
         (torch.ones(2, device="meta"), "float32 tensor of shape (2,) on meta"),
         (np.zeros((3, 4)), "float64 array of shape (3, 4)"),
-        ([np.zeros((2, 8))] * 3, "list of 3, each a float64 array of shape (2, 8)"),
+        ([np.zeros((2, 8))] * 3, "list of 3: float64 array of shape (2, 8)"),
         (
             (torch.ones(30), [1] * 40),
-            "tuple of 2, float32 tensor of shape (30,), list of 40, each a 1",
+            "tuple of 2: float32 tensor of shape (30,), list of 40: 1",
         ),
         (torch.nn.Linear(2, 1), "a Linear"),
         (torch.relu, "relu"),

@@ -165,8 +165,7 @@ def describe(value: Any, brief: bool = False) -> str:
     if isinstance(value, list | tuple) and len(short(value, 73)) > 72:
         items = list(dict.fromkeys(describe(item, brief=True) for item in value))
         some = ", ".join(items[:2]) + (", …" if len(items) > 2 else "")
-        each = "each a " if len(items) == 1 else ""
-        return f"{type(value).__name__} of {len(value)}, {each}{some}"
+        return f"{type(value).__name__} of {len(value)}: {some}"
     if isinstance(value, torch.nn.Module):
         return f"a {type(value).__name__}"
     if callable(value):

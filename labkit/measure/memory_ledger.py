@@ -12,7 +12,9 @@ import torch
 from labkit.measure.memory_history import KINDS, History
 from labkit.measure.memory_storages import is_plain, storages
 
-_FOLD_AT = 200_000  # noted events; a training step has about a hundred
+# Events noted until they are worked in. With few kept the garbage collector, which
+# counts objects, has less to do.
+_FOLD_AT = 600
 
 _KIND = {kind: index for index, kind in enumerate(KINDS)}
 _TEMPORARY, _OTHER = _KIND["temporary"], _KIND["other"]
@@ -55,6 +57,8 @@ class Ledger:
         self._peak_place = -1
         self._unnamed: list[Entry] = []
         self._given = 0
+        self._fold_at = _FOLD_AT
+        self._purge_at = 1000
 
     def begin(self) -> None:
         """Take what is counted so far as given: it wasn't allocated in the block."""
@@ -72,7 +76,7 @@ class Ledger:
         # the Python object of a storage lives as long as the storage
         self._known[id(storage)] = entry
         self._note(entry)
-        if len(self._events) > _FOLD_AT:
+        if len(self._events) > self._fold_at:
             self.fold()
         return entry
 
@@ -109,32 +113,39 @@ class Ledger:
             # what other threads append meanwhile stays for the next time
             noted = self._events[:]
             del self._events[: len(noted)]
-            for key, entry in list(self._known.items()):
-                if entry() is None and self._known.get(key) is entry:
-                    del self._known[key]
             unnamed, self._unnamed = self._unnamed, []
             for entry in unnamed:
                 if entry.place != _GONE:
                     self._kinds[entry.place] = self._kind(entry)
-            for entry in noted:
-                self._enter(entry)
+            self._enter(noted)
+            # what takes time in proportion waits until there is as much news
+            self._fold_at = max(_FOLD_AT, 2 * len(self._unnamed))
+            if len(self._known) > self._purge_at:
+                for key, entry in list(self._known.items()):
+                    if entry() is None and self._known.get(key) is entry:
+                        del self._known[key]
+                self._purge_at = max(1000, 2 * len(self._known))
 
-    def _enter(self, entry: Entry) -> None:
-        place = len(self._changes)
-        if entry.place == _BORN:
-            entry.place = place
-            self._changes.append(entry.nbytes)
-            self._kinds.append(self._kind(entry))
-            self.allocated_bytes += entry.nbytes
-            self.allocations += 1
-            self.live_bytes += entry.nbytes
-            if self.live_bytes > self.peak_bytes:
-                self.peak_bytes, self._peak_place = self.live_bytes, place
-        elif entry.place != _GONE:
-            self._changes.append(-entry.nbytes)
-            self._kinds.append(self._kinds[entry.place])
-            self.live_bytes -= entry.nbytes
-            entry.place = _GONE
+    def _enter(self, noted: list[Entry]) -> None:
+        changes, kinds = self._changes, self._kinds
+        live, peak = self.live_bytes, self.peak_bytes
+        for entry in noted:
+            place = entry.place
+            if place == _BORN:
+                entry.place = place = len(changes)
+                changes.append(entry.nbytes)
+                kinds.append(self._kind(entry))
+                self.allocated_bytes += entry.nbytes
+                self.allocations += 1
+                live += entry.nbytes
+                if live > peak:
+                    peak, self._peak_place = live, place
+            elif place != _GONE:
+                changes.append(-entry.nbytes)
+                kinds.append(kinds[place])
+                live -= entry.nbytes
+                entry.place = _GONE
+        self.live_bytes, self.peak_bytes = live, peak
 
     def _kind(self, entry: Entry) -> int:
         if entry.kind is not None:

@@ -40,13 +40,20 @@ def is_local(url: str) -> bool:
     )
 
 
-# What does not fit into its width, so that a reader would have to scroll sideways.
-TOO_WIDE = """(panel) => [panel, ...panel.querySelectorAll(
-    '.jp-OutputArea-output, .jp-OutputArea-output > *, .jp-MarkdownOutput, ' +
-    '.jp-Placeholder-contentContainer')]
-  .filter((element) => element.scrollWidth > element.clientWidth + 1)
-  .map((element) => `${element.className}, ${element.clientWidth} px, holds ` +
-    `${element.scrollWidth} px: ${element.innerText.slice(0, 80)}`)"""
+# What does not fit into its width, so that a reader would have to scroll sideways: the
+# outputs that scroll by themselves, and the innermost elements that stick out of the page.
+TOO_WIDE = """(panel) => {
+  const right = panel.getBoundingClientRect().right + 1;
+  const sticks = (element) => element.getBoundingClientRect().right > right;
+  const outputs = '.jp-OutputArea-output, .jp-OutputArea-output > *, .jp-MarkdownOutput';
+  const scrolling = [...panel.querySelectorAll(outputs)].filter((element) =>
+    element.scrollWidth > element.clientWidth + 1);
+  const out = panel.scrollWidth <= panel.clientWidth + 1 ? []
+    : [...panel.querySelectorAll('*')].filter((element) => sticks(element) &&
+        element.textContent.trim() && !element.closest('.cm-scroller') &&
+        ![...element.children].some(sticks));
+  return [...scrolling, ...out].map((element) => element.textContent.slice(0, 100));
+}"""
 # Lines of code that are cut off.
 CUT_OFF = """(panel) => [...panel.querySelectorAll('.jp-CodeCell .cm-scroller')]
   .filter((element) => element.scrollWidth > element.clientWidth + 1)

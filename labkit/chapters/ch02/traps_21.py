@@ -36,8 +36,8 @@ TRAPS: list[Trap] = [
         choices={
             "nothing: it raises": "Right: the array is float64, the layer float32, and "
             "a matrix product mixes no dtypes.",
-            "`torch.float32`, the layer's dtype": "Elementwise operations promote "
-            "dtypes; a matrix product does not.",
+            "`torch.float32`, the layer's dtype": "A layer does not convert its input to "
+            "the dtype of its weights.",
             "`torch.float64`, the array's dtype": "Elementwise operations promote "
             "dtypes; a matrix product does not.",
         },

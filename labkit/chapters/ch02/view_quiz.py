@@ -132,6 +132,10 @@ def merges_only() -> dict[str, bool]:
     return view_works() | {"j": False}
 
 
+def only_those_that_work() -> list[str]:
+    return list("bcehj")
+
+
 EXERCISE = Exercise(
     id="2.1-view-quiz",
     title="Will it view?",
@@ -159,6 +163,7 @@ EXERCISE = Exercise(
         Wrong(steps_in_any_axis, "f is the first"),
         Wrong(expand_is_no_matter, "i is the first"),
         Wrong(merges_only, "j is the first"),
+        Wrong(only_those_that_work, "a dict with the letters a to j"),
     ),
     variants=(ten_in_a_row,),
 )
