@@ -124,7 +124,7 @@ def timeit_trial(first: Function, other: Function) -> dict[str, tuple[str, float
         calls, took = 1, 0.0
         while took < SECONDS / 2 / REPEATS / 4:
             calls *= 2
-            took = timer.timeit(calls)
+            took = min(timer.repeat(repeat=3, number=calls))
         calls = max(1, round(calls * SECONDS / 2 / REPEATS / took))
         taken = timer.repeat(repeat=REPEATS, number=calls)
         best.append(min(taken))
@@ -210,8 +210,9 @@ def report(trials: int = 60, peer_trials: int = 20) -> str:
                     for name, (same, different) in tallies.items()
                 ]
     how = (
-        f"Every method had {SECONDS} s for a pair, and one thread; `compare` does not "
-        "count the time in which other programs had the processor. Both functions add "
+        f"Every method was to take {SECONDS} s for a pair, on one thread; `compare` "
+        "does not count the time in which other programs had the processor, and so "
+        "goes on longer (up to 3 s) where cores are busy. Both functions add "
         "to one vector, 10 times (50 µs) or 200 times (1 ms); where one is truly 1.3× "
         "slower, it adds 13 or 260 times. The peers timed one after the other; of "
         f"them, a ratio beyond {DEAD_ZONE} either way counts as a difference."

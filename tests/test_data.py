@@ -4,6 +4,8 @@ import csv
 import hashlib
 import re
 import sys
+import unicodedata
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +51,36 @@ def test_digits():
     assert (counts.min(), counts.max()) == (174, 183)
 
 
+def test_names():
+    with lk.data_path("names.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert set(rows[0]) == {"name", "language"}
+    names = [row["name"] for row in rows]
+    assert len(set(names)) == len(names) == 2541  # each name belongs to one language
+    assert all(unicodedata.is_normalized("NFC", name) for name in names)
+    assert {name == name.strip() != "" for name in names} == {True}
+    assert len({len(name) for name in names}) > 30  # they vary in length
+    counts = Counter(row["language"] for row in rows)
+    assert sorted(counts) == sorted(make_data.LANGUAGES)
+    assert (min(counts.values()), max(counts.values())) == (116, 213)
+
+
+def test_each_name_is_written_in_its_languages_script():
+    columns = make_data.unpack(lk.data_path("names.csv"))
+    for name, language in zip(columns["name"], columns["language"], strict=True):
+        first = unicodedata.name(next(c for c in str(name) if c.isalpha()))
+        script = "LATIN" if language in make_data.LATIN else "CYRILLIC"
+        assert first.startswith(script), (name, language)
+
+
+def test_a_table_comes_back_as_it_was(tmp_path):
+    columns = {"name": np.array(['Čad, "x"', "Япония"]), "n": np.array(["1", "2"])}
+    (tmp_path / "x.csv").write_bytes(make_data.table(columns))
+    back = make_data.unpack(tmp_path / "x.csv")
+    assert make_data.same(back, columns)
+    assert not make_data.same(back, {**columns, "n": np.array(["1", "3"])})
+
+
 def test_pack_depends_on_the_arrays_alone(monkeypatch):
     arrays = make_data.unpack(lk.data_path("digits.npz"))
     first = make_data.pack(arrays)
@@ -57,8 +89,11 @@ def test_pack_depends_on_the_arrays_alone(monkeypatch):
     assert make_data.pack({**arrays, "labels": arrays["labels"] + 1}) != first
 
 
-def test_rebuilt_from_the_package(capsys):
-    pytest.importorskip("sklearn", reason="the rebuild needs scikit-learn")
+@pytest.mark.parametrize("name", make_data.SETS)
+def test_rebuilt_from_the_package(monkeypatch, capsys, name):
+    module, package, _ = make_data.SETS[name]
+    pytest.importorskip(module, reason=f"the rebuild needs {package}")
+    monkeypatch.setattr(make_data, "SETS", {name: make_data.SETS[name]})
     assert make_data.main(["--check"]) == 0
     assert "as it should be" in capsys.readouterr().out
 

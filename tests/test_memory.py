@@ -13,15 +13,14 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from labkit.measure import memory_counter, memory_ledger
+from labkit.measure import memory_ledger
 from labkit.measure.memory import track_memory
+from labkit.measure.memory_autograd import NODES_ARE_READ
 
 KB = 4 * 250  # a thousand bytes are 250 floats
 
 # before it torch can't tell whether reading a saved tensor runs a hook
-reads_nodes = pytest.mark.skipif(
-    memory_counter._saved_tensors_hook is None, reason="needs torch 2.7"
-)
+reads_nodes = pytest.mark.skipif(not NODES_ARE_READ, reason="needs torch 2.7")
 
 
 def ones(kilobytes: int = 1, **options) -> torch.Tensor:
@@ -456,7 +455,7 @@ class TestKinds:
             "activation": 2 * image + 2 * 16 + 2 * 40 + 4,
             "other": buffers + 4,
         }
-        if memory_counter._saved_tensors_hook is None:
+        if not NODES_ARE_READ:
             expected["activation"] += 4
             expected["other"] -= 4
         assert at_end(trace) == expected

@@ -1,5 +1,7 @@
 """predict, trap, fix and verdicts on a chapter made for the test."""
 
+import json
+
 import pytest
 import torch
 from page import showing
@@ -87,6 +89,13 @@ def test_trap_then_fix():
     assert last["claims"] == ["C3.1a"]
     assert last["kind"] == "silent"
     assert {"torch", "device", "labkit"} <= last.keys()
+
+
+def test_evidence_is_strict_json():
+    with showing() as page:
+        lk.verdicts(C3_1b={"x": float("inf"), "y": float("nan")})
+    json.dumps(page.records, allow_nan=False)
+    assert page.records[0]["measured"] == {"x": "inf", "y": "nan"}
 
 
 def test_short_form_shows_both():

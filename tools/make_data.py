@@ -8,11 +8,14 @@ SETS.  The packages are needed by this tool only, never by a page.
 """
 
 import argparse
+import csv
 import hashlib
 import importlib.util
 import io
 import sys
+import unicodedata
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +23,9 @@ import numpy as np
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 FIRST_ZIP_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip entry can hold
+LATIN = ("cs", "de", "en", "es", "fi", "fr", "hu", "it", "nl", "pl", "pt", "sv", "tr")
+LANGUAGES = (*LATIN, "bg", "ru", "uk")  # the last three are written in Cyrillic
+NO_TERRITORY = {"XA", "XB", "ZZ"}  # CLDR's two pseudo-locales and "unknown region"
 Arrays = dict[str, np.ndarray]
 
 
@@ -38,9 +44,37 @@ def digits() -> Arrays:
     }
 
 
+def names() -> Arrays:
+    """Territory names that one language alone uses: name and language code, strings.
+
+    A name that two of LANGUAGES share ("Andorra") has no one right label and is left
+    out.  Composed characters (NFC), sorted by language and then by code point.
+
+    >>> sorted(names())
+    ['language', 'name']
+    """
+    from babel import Locale
+
+    rows = sorted(
+        {
+            (language, unicodedata.normalize("NFC", name))
+            for language in LANGUAGES
+            for code, name in Locale(language).territories.items()
+            if code not in NO_TERRITORY
+        }
+    )
+    users = Counter(name for _, name in rows)
+    kept = [(language, name) for language, name in rows if users[name] == 1]
+    return {
+        "name": np.array([name for _, name in kept]),
+        "language": np.array([language for language, _ in kept]),
+    }
+
+
 # file: (module to import, name to install, the function that makes it)
 SETS: dict[str, tuple[str, str, Callable[[], Arrays]]] = {
     "digits.npz": ("sklearn", "scikit-learn", digits),
+    "names.csv": ("babel", "Babel", names),
 }
 
 
@@ -67,8 +101,26 @@ def pack(arrays: Arrays) -> bytes:
     return out.getvalue()
 
 
+def table(arrays: Arrays) -> bytes:
+    """The bytes of a csv file in UTF-8 with a column for each array.
+
+    >>> table({"name": np.array(["Česko"]), "language": np.array(["cs"])}).decode()
+    'name,language\\nČesko,cs\\n'
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(arrays)
+    writer.writerows(zip(*(column.tolist() for column in arrays.values()), strict=True))
+    return out.getvalue().encode()
+
+
 def unpack(path: Path) -> Arrays:
-    """The arrays in an npz file, by name."""
+    """The arrays in an npz file, by name, or the columns of a csv file, as strings."""
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file)
+        columns = zip(*rows, strict=True)
+        return {name: np.array(x) for name, x in zip(header, columns, strict=True)}
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
@@ -105,7 +157,7 @@ def write(name: str) -> str:
     path, arrays = DATA / name, SETS[name][2]()
     if path.is_file() and same(unpack(path), arrays):
         return f"{name}: unchanged, sha256 {sha256(path)}"
-    path.write_bytes(pack(arrays))
+    path.write_bytes(table(arrays) if path.suffix == ".csv" else pack(arrays))
     return f"{name}: written, {path.stat().st_size} bytes, sha256 {sha256(path)}"
 
 

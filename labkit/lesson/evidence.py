@@ -1,6 +1,7 @@
 """How a page speaks: Markdown for readers, evidence in the metadata for tools."""
 
 import functools
+import math
 import os
 import re
 import sys
@@ -54,11 +55,22 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
     from labkit.lesson.session import current
 
     return {
-        **record,
+        **{name: storable(value) for name, value in record.items()},
         "torch": torch.__version__.split("+")[0],
         "device": current().device.type,
         "labkit": __version__,
     }
+
+
+def storable(value: Any) -> Any:
+    """The value as a notebook can keep it: JSON has no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {name: storable(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
 
 
 def plain_text(markdown: str) -> str:

@@ -1,5 +1,6 @@
 """Symptoms: what must be true of the broken code and must not be true of the fixed."""
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -242,16 +243,20 @@ def same(one: Any, other: Any) -> bool:
 
 
 def numbers(value: Any) -> dict[str, float]:
-    """The result as numbers for the evidence, where it is a few."""
+    """The result as numbers for the evidence, where it is a few.
+
+    NaN and infinities are left out: the JSON of a notebook has no word for them.
+    """
     if isinstance(value, torch.Tensor):
         if value.numel() > 8 or value.is_complex() or value.device.type == "meta":
             return {}
         value = value.detach().flatten().tolist()
     if isinstance(value, dict):
-        return {str(k): v for k, v in value.items() if isinstance(v, int | float)}
-    items = value if isinstance(value, list | tuple) else [value]
-    if len(items) > 8 or not all(isinstance(x, int | float) for x in items):
-        return {}
-    if len(items) == 1:
-        return {"value": items[0]}
-    return {f"value_{n}": x for n, x in enumerate(items)}
+        named = {str(k): v for k, v in value.items() if isinstance(v, int | float)}
+    else:
+        items = value if isinstance(value, list | tuple) else [value]
+        if len(items) > 8 or not all(isinstance(x, int | float) for x in items):
+            return {}
+        one = len(items) == 1
+        named = {"value" if one else f"value_{n}": x for n, x in enumerate(items)}
+    return {name: x for name, x in named.items() if math.isfinite(x)}

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from labkit.measure.memory_history import KINDS, History
-from labkit.measure.memory_storages import is_plain, storages
+from labkit.measure.memory_storages import PLAIN, storages
 
 # Events noted until they are worked in. With few kept the garbage collector, which
 # counts objects, has less to do.
@@ -76,8 +76,6 @@ class Ledger:
         # the Python object of a storage lives as long as the storage
         self._known[id(storage)] = entry
         self._note(entry)
-        if len(self._events) > self._fold_at:
-            self.fold()
         return entry
 
     def find(self, storage: torch.UntypedStorage) -> Entry | None:
@@ -87,9 +85,10 @@ class Ledger:
 
     def name(self, value: Any, kind: str, unless_named: bool = False) -> None:
         """Say what the counted storages of the tensors in a value are for."""
-        # mostly it is one tensor: then without generators, for speed
-        if isinstance(value, torch.Tensor) and is_plain(value):
-            found: Iterable[torch.UntypedStorage] = (value.untyped_storage(),)
+        found: Iterable[torch.UntypedStorage]
+        # mostly it is one dense tensor: then without generators, for speed
+        if type(value) in PLAIN and value.layout is torch.strided:
+            found = (value.untyped_storage(),)
         else:
             found = storages(value)
         for storage in found:
@@ -106,6 +105,11 @@ class Ledger:
         new = self.add(storage, entry.kind)
         self._note(entry)  # the old size goes, as if it had been freed
         return new
+
+    def fold_if_long(self) -> None:
+        """Work the events in once there are many. Not while a backward makes them."""
+        if len(self._events) > self._fold_at:
+            self.fold()
 
     def fold(self) -> None:
         """Work the events noted so far into the history and its totals."""
@@ -133,11 +137,13 @@ class Ledger:
             place = entry.place
             if place == _BORN:
                 entry.place = place = len(changes)
-                changes.append(entry.nbytes)
-                kinds.append(self._kind(entry))
-                self.allocated_bytes += entry.nbytes
+                nbytes = entry.nbytes
+                changes.append(nbytes)
+                kind = entry.kind
+                kinds.append(self._kind(entry) if kind is None else _KIND[kind])
+                self.allocated_bytes += nbytes
                 self.allocations += 1
-                live += entry.nbytes
+                live += nbytes
                 if live > peak:
                     peak, self._peak_place = live, place
             elif place != _GONE:

@@ -6,6 +6,9 @@ from typing import Any
 import torch
 from torch.nn.parameter import Parameter, is_lazy
 
+PLAIN = (torch.Tensor, Parameter)
+"""Types whose dense tensors have one storage, and no others in them."""
+
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors in a value: itself, or those in lists, tuples and dicts."""
@@ -32,13 +35,9 @@ def storages(value: Any) -> Iterator[torch.UntypedStorage]:
             yield from _of_special(tensor)
 
 
-def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether the tensor is dense, of no subclass, and has one storage in memory."""
-    return (
-        type(tensor) in (torch.Tensor, Parameter)
-        and tensor.layout is torch.strided
-        and not tensor.is_meta
-    )
+def is_plain(value: Any) -> bool:
+    """Whether a value is a dense tensor, of no other subclass, with real memory."""
+    return type(value) in PLAIN and value.layout is torch.strided and not value.is_meta
 
 
 def _of_special(tensor: torch.Tensor) -> Iterator[torch.UntypedStorage]:

@@ -13,9 +13,9 @@
 # [Open this page in Colab](https://colab.research.google.com/github/pytorch-pitfall-lab/pytorch-pitfall-lab/blob/learn/notebooks/00_start.ipynb)
 
 # %% tags=["parameters"] jupyter={"source_hidden": true}
-# Set-up.  Changes nothing where labkit can be imported; elsewhere it finds the checkout
-# that this page lies in, and in Colab it fetches the repository.  No package is
-# installed, upgraded or removed.
+# Set-up: makes labkit importable, and changes nothing else.
+# It finds the checkout that this page lies in; in Colab it fetches the repository.
+# No package is installed, upgraded or removed.
 solve = False  # papermill sets it: True runs the reference answers
 made_with = "0.1.0"  # labkit's version
 try:
@@ -54,12 +54,12 @@ session = lk.setup(0, solve=solve, version=made_with)
 # `doctor` checks what the pages need, and says for each point what to do if it is missing. Nothing is changed.
 
 # %% tags=["nbval-ignore-output", "volatile"]
-lk.doctor()
+report = lk.doctor()
 
 # %% [markdown]
 # ## How a page works
 #
-# Run the cells from top to bottom, one at a time, with Shift+Enter. Change them as you like: this is your own copy, and no later cell depends on your answers being right.
+# Run the cells from top to bottom, one at a time, with Shift+Enter. Change them as you like: this is your own copy, and no later cell depends on your answers being right. By keyboard alone: Tab reaches buttons, sliders and lists, and Space opens a list before the arrow keys choose in it.
 #
 # ### A scanned digit, stretched over the full range
 #

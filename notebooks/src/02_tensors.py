@@ -9,9 +9,9 @@
 # · new here? [Start with page 00](00_start.ipynb).
 
 # %% tags=["parameters"] jupyter={"source_hidden": true}
-# Set-up.  Changes nothing where labkit can be imported; elsewhere it finds the checkout
-# that this page lies in, and in Colab it fetches the repository.  No package is
-# installed, upgraded or removed.
+# Set-up: makes labkit importable, and changes nothing else.
+# It finds the checkout that this page lies in; in Colab it fetches the repository.
+# No package is installed, upgraded or removed.
 solve = False  # papermill sets it: True runs the reference answers
 made_with = "0.1.0"  # labkit's version
 try:
