@@ -4,14 +4,17 @@ Run alone: `python -m benchmarks.probe_trials` (about a minute).
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import median
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from labkit.probe.gradient_result import GradientReport
 from labkit.probe.gradients import gradient_report
+from labkit.probe.mode_result import ModeReport
+from labkit.probe.modes import mode_report
 
 ROUNDS = 7
 
@@ -73,43 +76,56 @@ def training_step(
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Return how long one call took."""
-    start = time.perf_counter()
+    """Return the processor time of one call: other programs don't count."""
+    start = time.thread_time()
     call()
-    return time.perf_counter() - start
+    return time.thread_time() - start
 
 
-def trial(batch: int, size: int) -> str:
-    """Time steps and reports by turns; return a row of the table."""
+def trial(batch: int, size: int) -> Iterator[str]:
+    """Time steps and reports by turns; yield a row of the table for each report."""
     model = resnet18()
     optimizer, step = training_step(model, batch, size)
+    x = torch.randn(batch, 3, size, size)
 
-    def report() -> None:
-        found = gradient_report(model, optimizer=optimizer, step=step)
-        assert not found.findings, found
+    def evaluate() -> None:
+        model.eval()
+        with torch.no_grad():
+            model(x)
+        model.train()
 
+    reports: dict[str, Callable[[], GradientReport | ModeReport]] = {
+        "`gradient_report`, a step": lambda: gradient_report(
+            model, optimizer=optimizer, step=step
+        ),
+        "`mode_report`, inputs": lambda: mode_report(model, x),
+        "`mode_report`, an evaluation": lambda: mode_report(model, evaluate=evaluate),
+    }
     step()
-    report()
-    steps, reports = [], []
-    for _ in range(ROUNDS):
-        steps.append(seconds(step))
-        reports.append(seconds(report))
-    ratios = [report / step for report, step in zip(reports, steps, strict=True)]
-    return (
-        f"| {batch} images of {size}×{size} | {1e3 * median(steps):.0f} ms "
-        f"| {1e3 * median(reports):.0f} ms | {median(ratios):.2f} "
-        f"| {min(ratios):.2f}–{max(ratios):.2f} |"
-    )
+    for name, report in reports.items():
+        found = report()
+        assert not found.findings, found
+        steps, taken = [], []
+        for _ in range(ROUNDS):
+            steps.append(seconds(step))
+            taken.append(seconds(report))
+        ratios = [one / step for one, step in zip(taken, steps, strict=True)]
+        yield (
+            f"| {name} | {batch} images of {size}×{size} | {1e3 * median(steps):.0f} ms "
+            f"| {1e3 * median(taken):.0f} ms | {median(ratios):.2f} "
+            f"| {min(ratios):.2f}–{max(ratios):.2f} |"
+        )
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, for one thread."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    print("| ResNet-18, AdamW | a step | a report | median ratio | of rounds |")
-    print("|---|--:|--:|--:|---|")
+    print("| report | ResNet-18, AdamW | a step | the report | median ratio | rounds |")
+    print("|---|---|--:|--:|--:|---|")
     for batch, size in ((8, 64), (16, 64), (8, 224)):
-        print(trial(batch, size), flush=True)
+        for row in trial(batch, size):
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ from labkit.lesson.trap import fix, predict, trap
 from labkit.lesson.verdict import verdicts
 from labkit.measure.memory import track_memory
 from labkit.measure.timing import compare
+from labkit.probe.gradients import gradient_report
+from labkit.probe.modes import mode_report
+from labkit.probe.schedules import preview_schedule
 
 __all__ = [
     "TODO",
@@ -24,8 +27,11 @@ __all__ = [
     "errors",
     "explore",
     "fix",
+    "gradient_report",
     "hint",
+    "mode_report",
     "predict",
+    "preview_schedule",
     "progress",
     "setup",
     "show_figure",

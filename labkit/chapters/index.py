@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from labkit.lesson.evidence import LabError, code, page_call, say
 from labkit.lesson.registry import find
 
-PAGES = {0: "00_start", 2: "02_tensors"}  # the pages that are written, by chapter
+# the pages that are written, by chapter
+PAGES = {0: "00_start", 2: "02_tensors", 3: "03_autograd"}
 GAP = "…"
 
 
@@ -47,6 +48,11 @@ ERRORS = (
     ErrorText("Tensor on device cpu is not on the expected device meta", "2.3.2"),
     ErrorText("Expected all tensors to be on the same device", "2.3.2", "with a GPU"),
     ErrorText("expected dtype float for `end` but got dtype double", "2.3.5"),
+    ErrorText("Trying to backward through the graph a second time", "3.1.2"),
+    ErrorText("'NoneType' object has no attribute 'norm'", "3.2.5"),
+    ErrorText("does not require grad and does not have a grad_fn", "3.3.1"),
+    ErrorText("Function … returned nan values in its", "3.3.3"),
+    ErrorText("Can't call numpy() on Tensor that requires grad", "3.3.5"),
 )
 
 

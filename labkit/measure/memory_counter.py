@@ -87,26 +87,23 @@ class Counter(TorchDispatchMode):
             if type(node) is AccumulateGrad and out.numel() == node.variable.numel():
                 self._ledger.name(out, "gradient")
             return out
-        if does >= LIFT or (does == CHANGE and _is_sparse(args)):
+        if does >= LIFT or (does == CHANGE and args[0].layout is not _strided):
             return self._look_at(does, func, args, kwargs or {})
-        node = current_node()
-        recording = _recording()
-        if self._result is not None and (recording or node is not None):
-            self._settle()
-        if self._undecided and node is not None:
-            self._decide(recording)
+        node, recording = current_node(), _recording()
+        if node is not None or recording:
+            if self._result is not None:
+                self._settle()
+            if self._undecided and node is not None:
+                self._decide(recording)
         out = call(*args, **kwargs) if kwargs else call(*args)
-        if does != MAKE:
-            made: tuple[Entry, ...] = ()
-        elif type(out) is _Tensor and not out.is_meta:
-            try:
+        made: tuple[Entry, ...] = ()
+        if does == MAKE:
+            if type(out) is _Tensor and out.layout is _strided and not out.is_meta:
                 made = (self._add(out.untyped_storage()),)
-            except NotImplementedError:  # sparse
+            elif isinstance(out, tuple | list) and all(map(is_plain, out)):
+                made = tuple([self._add(part.untyped_storage()) for part in out])
+            else:
                 made = self._count_new(out, storages((args, kwargs)))
-        elif isinstance(out, tuple | list) and all(map(is_plain, out)):
-            made = tuple([self._add(part.untyped_storage()) for part in out])
-        else:
-            made = self._count_new(out, storages((args, kwargs)))
         if node is None:
             if recording:
                 self._remember(out, made, True)
@@ -122,10 +119,11 @@ class Counter(TorchDispatchMode):
             with self:
                 return func.decompose(*args, **kwargs)
         node, recording = current_node(), _recording()
-        if self._result is not None and (recording or node is not None):
-            self._settle()
-        if self._undecided and node is not None:
-            self._decide(recording)
+        if node is not None or recording:
+            if self._result is not None:
+                self._settle()
+            if self._undecided and node is not None:
+                self._decide(recording)
         # kept while it runs: what is replaced is freed once the new is there
         before = list(storages((args, kwargs)))
         if does == REPLACE and func is not _rebuilding:
@@ -239,10 +237,6 @@ if hasattr(_frames, "set_code_exec_strategy"):
     _frames.set_code_exec_strategy(
         Counter.__torch_dispatch__.__code__, _frames._FrameExecStrategy(_skip, _skip)
     )
-
-
-def _is_sparse(args: Any) -> bool:
-    return not args or args[0].layout is not _strided
 
 
 def _is_mapped(storage: torch.UntypedStorage) -> bool:

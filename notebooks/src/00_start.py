@@ -130,7 +130,7 @@ to_unit = lk.check("0-scale", to_unit)
 # | 00 Start here | 15 min | this page |
 # | 01 Why PyTorch | 25 min | in preparation |
 # | 02 Tensors | 2 h | [open](02_tensors.ipynb) |
-# | 03 Autograd | 2 h | in preparation |
+# | 03 Autograd | 2 h | [open](03_autograd.ipynb) |
 # | 04 Data pipeline | 2½ h | in preparation |
 # | 05 Training | 2½ h | in preparation |
 # | 06 Multi-GPU | 2½ h | in preparation |

@@ -17,7 +17,7 @@ def scaled(answer: Answer, values: list[int]) -> torch.Tensor:
     """The answer for a uint8 image of one row, if it is a float32 tensor."""
     got = given(answer, torch.tensor([values], dtype=torch.uint8))
     assert isinstance(got, torch.Tensor), (
-        f"a tensor is asked for, this is a {type(got).__name__}"
+        f"a tensor is asked for, not this {type(got).__name__}"
     )
     assert got.dtype == torch.float32, f"float32 is asked for, this is {got.dtype}"
     assert tuple(got.shape) == (1, len(values)), (

@@ -2,22 +2,70 @@
 
 from typing import Any
 
+from labkit.lesson.costs import size
 from labkit.lesson.verdict import Claim
+
+
+def address(same: bool) -> str:
+    return "the array's address" if same else "an address of its own"
+
+
+def arrives(seen: bool) -> str:
+    return "is seen in" if seen else "does not reach"
+
+
+def as_tensor(m: dict[str, Any]) -> str:
+    return (
+        f"with the same dtype the tensor has {address(m['same'])}, with another dtype "
+        f"{address(m['other'])}: asked to convert, `as_tensor` copies and says nothing"
+    )
+
+
+def from_numpy(m: dict[str, Any]) -> str:
+    return (
+        f"a write to the array {arrives(m['to_tensor'])} the tensor, and a write to the "
+        f"tensor {arrives(m['to_array'])} the array; `a = a + 1` makes a new array, "
+        f"which {arrives(m['rebound'])} the tensor"
+    )
+
+
+def flattened(m: dict[str, Any]) -> str:
+    same = "the same values as" if m["same_values"] else "other values than"
+    lost = "does not reach" if m["write_lost"] else "reaches"
+    return (
+        f"it gives {same} `reshape(...)`. After a transpose both copy, and a write to "
+        f"the result {lost} the tensor"
+    )
+
+
+def contiguous(m: dict[str, Any]) -> str:
+    what = "the tensor itself" if m["itself"] else "another tensor"
+    return (
+        f"a contiguous tensor gives back {what} and takes {size(m['already'])}; its "
+        f"transpose is copied, {size(m['turned'])}"
+    )
+
+
+def layout(m: dict[str, Any]) -> str:
+    return (
+        f"100 transposes and views took {size(m['views'])} of new memory, one `reshape` "
+        f"that has to copy took {size(m['copy'])}"
+    )
 
 
 def creation(m: dict[str, Any]) -> str:
     least = min(m["list"], m["tolist"])
     how = "at least 4 times" if least >= 4 else "less than 4 times"
     return (
-        f"through Python, value by value (a list of arrays, a nested list), it takes {how} "
-        "as long as stacking; for one array the difference is the one copy above"
+        "a batch made value by value, from a list of arrays or a nested list, takes "
+        f"{how} as long as stacking; from one array the routes differ by one copy"
     )
 
 
 def saving(m: dict[str, Any]) -> str:
     return (
-        f"a loader that does nothing but copy takes {share(m['copying'])} less time; one "
-        f"that decodes JPEGs, {share(m['decoding'])} less"
+        f"a loader that only copies takes {share(m['copying'])} less time, one that "
+        f"decodes JPEGs {share(m['decoding'])} less"
     )
 
 
@@ -30,7 +78,8 @@ CLAIMS: list[Claim] = [
         id="C2.1a",
         judgement="holds",
         article="`torch.tensor` copies the data.",
-        measured="a new address for {copied} of {dtypes} dtypes",
+        measured="arrays of {dtypes} dtypes were tried, and {copied} of the tensors had a "
+        "new address",
         agrees=lambda m: m["copied"] == m["dtypes"] >= 8,
     ),
     Claim(
@@ -38,8 +87,7 @@ CLAIMS: list[Claim] = [
         judgement="holds",
         article="`torch.as_tensor` shares memory where the data already has the right "
         "type.",
-        measured="the same address with the same dtype: {same}; with another: {other}, "
-        "and nothing says so",
+        measured=as_tensor,
         agrees=lambda m: m["same"] is True and m["other"] is False,
     ),
     Claim(
@@ -47,16 +95,15 @@ CLAIMS: list[Claim] = [
         judgement="holds",
         article="`torch.from_numpy` copies nothing: array and tensor see each other's "
         "changes.",
-        measured="a write to the array reaches the tensor: {to_tensor}; the other way: "
-        "{to_array}; after `a = a + 1`, a new array: {rebound}",
+        measured=from_numpy,
         agrees=lambda m: m["to_tensor"] and m["to_array"] and not m["rebound"],
     ),
     Claim(
         id="C2.1d",
         judgement="holds",
         article="(In the sample) an array of integers becomes a tensor of integers.",
-        measured="whole numbers give {whole}, the array's own dtype; decimals {decimal} "
-        "from an array, but {listed} from a list",
+        measured="an array of whole numbers gives {whole}, its own dtype; decimals give "
+        "{decimal} from an array, but {listed} from a list",
         agrees=lambda m: (
             m["whole"].startswith("int")
             and m["whole"] == m["array"]
@@ -81,39 +128,36 @@ CLAIMS: list[Claim] = [
         id="C2.1g",
         judgement="wrong",
         article="`view` needs contiguous memory.",
-        measured="{worked} of {tried} views of tensors that are not contiguous worked",
+        measured="of {tried} views of tensors that are not contiguous, {worked} worked",
         agrees=lambda m: 0 < m["worked"] < m["tried"],
     ),
     Claim(
         id="C2.1h",
         judgement="conditions",
         article="`transpose` and then `view` most likely raises.",
-        measured="{raised} of {tried} raised; an axis of size 1, or one that is only "
-        "split, does no harm",
+        measured="it raised in {raised} of {tried} cases; an axis of size 1, or one that "
+        "the view only splits, does no harm",
         agrees=lambda m: 0 < m["raised"] < m["tried"],
     ),
     Claim(
         id="C2.1i",
         judgement="incomplete",
         article="The fix is `contiguous().view(...)`.",
-        measured="it gives the values of `reshape`: {same_values}; after a transpose "
-        "either one copies, so a write is lost: {write_lost}",
+        measured=flattened,
         agrees=lambda m: m["same_values"] and m["write_lost"],
     ),
     Claim(
         id="C2.1j",
         judgement="conditions",
         article="`contiguous` costs a copy, so use it with care.",
-        measured="of a contiguous tensor it copies {already} bytes (it gives back the "
-        "tensor itself: {itself}); of its transpose {turned}",
+        measured=contiguous,
         agrees=lambda m: m["itself"] and m["already"] == 0 < m["turned"],
     ),
     Claim(
         id="C2.1k",
         judgement="incomplete",
         article="Keep transposes and reshapes out of `forward`.",
-        measured="100 transposes and views: {views} bytes; one `reshape` that must "
-        "copy: {copy} bytes",
+        measured=layout,
         agrees=lambda m: m["views"] == 0 < m["copy"],
     ),
 ]

@@ -9,34 +9,33 @@ from labkit.lesson.verdict import Claim
 def broadcast_bytes(m: dict[str, Any]) -> str:
     return (
         f"`(1000, 1) + (1, 1000)` takes {size(m['forward'])} for a result of "
-        f"{size(m['result'])}: no operand is copied. The copies come in the "
-        f"backward of a product: {size(m['backward'])}"
+        f"{size(m['result'])}, so no operand is copied. The backward of a product is "
+        f"what takes more: {size(m['backward'])}"
     )
 
 
 def loop_bytes(m: dict[str, Any]) -> str:
     return (
-        f"peak after 10 rounds {size(m['peak_10'])}, after 1,000 "
-        f"{size(m['peak_1000'])}: the old result and the new one. What explodes is "
-        f"a chain with one axis more: {size(m['pairwise'])} for a result of "
-        f"{size(m['small'])}"
+        f"the peak is {size(m['peak_10'])} after 10 rounds and {size(m['peak_1000'])} "
+        "after 1,000: the old result and the new one. What soars is a chain with one "
+        f"axis more: {size(m['pairwise'])} for a result of {size(m['small'])}"
     )
 
 
 def matmul_bytes(m: dict[str, Any]) -> str:
     r = m["result"]
     return (
-        f"`matmul` with both operands stretched takes {m['matmul'] / r:.3g} times its "
-        f"result, `einsum` {m['einsum'] / r:.3g} times, a 2-D operand "
-        f"{m['flat'] / r:.3g} times"
+        f"`matmul` with both operands stretched takes {m['matmul'] / r:.3g} × its "
+        f"result, `einsum` takes {m['einsum'] / r:.3g} ×, and `matmul` with a 2-D "
+        f"operand {m['flat'] / r:.3g} ×"
     )
 
 
 def inplace_bytes(m: dict[str, Any]) -> str:
     return (
-        f"saved for the backward of 8 × (Linear, ReLU): {size(m['plain'])} without "
-        f"and {size(m['inplace'])} with `inplace=True`; at the peak {size(m['freed'])} "
-        "less, one tensor"
+        f"the backward of 8 × (Linear, ReLU) keeps {size(m['plain'])} without and "
+        f"{size(m['inplace'])} with `inplace=True`; only the peak of the forward is "
+        f"lower, by {size(m['freed'])}, one tensor"
     )
 
 
@@ -45,8 +44,8 @@ CLAIMS = [
         "C2.2a",
         "holds",
         "Broadcasting follows NumPy's rules.",
-        "on {tried} pairs of shapes torch and NumPy gave the same or both refused; in "
-        "place, a result that would have to grow is refused",
+        "on {tried} pairs of shapes torch and NumPy gave the same shape or both refused; "
+        "in place, torch refuses a result that would have to grow",
         agrees=lambda m: m["same"] and m["refused"] and m["tried"] >= 6,
     ),
     Claim(
@@ -100,8 +99,9 @@ CLAIMS = [
         "C2.2g",
         "conditions",
         "PyTorch usually detects it.",
-        "caught: {caught}; silent and wrong: {silent}; silently another function: "
-        "`z + relu_(z)` of [-1, 2] is {residual}",
+        "an edit through {caught} was caught; through {silent} it gave a wrong gradient "
+        "without a word; and `z + relu_(z)` of [-1, 2] is {residual}, another function "
+        "than was meant",
         agrees=lambda m: (
             "detach" in m["caught"]
             and ".data" in m["silent"]
@@ -112,8 +112,9 @@ CLAIMS = [
         "C2.2h",
         "holds",
         "Some in-place edits are hard to notice.",
-        "[-1, 2] was {callee} after a callee's `z += 1`, and {module} after a module with "
-        "`inplace=True`; edits of a leaf and of a `chunk` are refused at once",
+        "a callee's `z += 1` turned the caller's [-1, 2] into {callee}, a module with "
+        "`inplace=True` into {module}; edits of a leaf and of a `chunk` are refused at "
+        "once",
         agrees=lambda m: (
             m["callee"] == [0, 3] and m["module"] == [0, 2] and m["refused"]
         ),
@@ -123,16 +124,16 @@ CLAIMS = [
         "incomplete",
         "Rule of thumb: no in-place operation in `forward`, unless the value needs no "
         "gradient.",
-        "stricter than needed: {right} of {tried} recorded edits gave the same gradient "
-        "as without editing. What counts is whether the old value was saved",
+        "stricter than needed: {right} of {tried} recorded edits gave the gradient of the "
+        "same function without edits. What counts is whether the old value was saved",
         agrees=lambda m: m["right"] == m["tried"] >= 3,
     ),
     Claim(
         "C2.2j",
         "wrong",
         "Inside `torch.no_grad()` in-place operations can be used without worry.",
-        "loss {loss:g} · w, gradient {gradient:g}; recorded, the same edit gives "
-        "{recorded:g}",
+        "the loss was {loss:g} · w and its gradient came out as {gradient:g}; recorded, the "
+        "same edit gives {recorded:g}",
         agrees=lambda m: m["gradient"] == 3 and m["recorded"] == m["loss"] == 30,
     ),
 ]

@@ -1,8 +1,11 @@
 """The exercises of part 2.1."""
 
+import sys
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from functools import wraps
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,7 @@ def one_tensor(answer: Answer) -> None:
     arrays = some_arrays()
     got = given(answer, arrays)
     assert isinstance(got, torch.Tensor), (
-        f"a tensor is wanted, and a {type(got).__name__} came out"
+        f"a tensor is wanted, not this {type(got).__name__}"
     )
     assert tuple(got.shape) == (3, 2, 4), (
         f"three arrays of shape (2, 4) make shape (3, 2, 4); yours is "
@@ -48,7 +51,7 @@ def owns_its_data(answer: Answer) -> None:
         for array in received:
             array[:] = -1
         assert np.array_equal(got.numpy(), before), (
-            f"with {count} array(s), a later write to an array changed the batch: who "
+            f"for a list of {count}, a later write to an array changed the batch: who "
             "owns its memory?"
         )
 
@@ -78,6 +81,33 @@ def in_blocks(answer: Answer) -> None:
         "PyTorch took the list apart value by value, and warned about it: who can turn "
         "a list of arrays into one array first?"
     )
+    steps, values = python_steps(answer, some_arrays(8, 32, 32)), 8 * 32 * 32
+    assert steps < values / 2, (
+        f"Python took {steps:,} steps of its own for {values:,} values, so it walked "
+        "through the numbers one at a time: which call takes a whole array at once?"
+    )
+
+
+def python_steps(answer: Answer, arrays: list[np.ndarray]) -> int:
+    """How many lines of Python the answer runs, those of what it calls included."""
+    steps = 0
+
+    def count(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return count
+
+    @wraps(answer)
+    def traced(arrays: list[np.ndarray]) -> Any:
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            return answer(arrays)
+        finally:
+            sys.settrace(before)
+
+    given(traced, arrays)
+    return steps
 
 
 def one_copy(answer: Answer) -> None:
@@ -100,7 +130,7 @@ def one_copy(answer: Answer) -> None:
     given(counted, arrays)
     numpy, torch_ = taken["numpy"], taken["torch"]
     assert numpy < 3, (
-        f"NumPy and Python took {numpy:.0f} times the data's bytes: every value became "
+        f"NumPy and Python needed {numpy:.0f} times the data's bytes: every value became "
         "a Python number on the way"
     )
     assert numpy + torch_ < 1.5, (
@@ -140,6 +170,14 @@ def batch_through_lists(arrays: list[np.ndarray]) -> torch.Tensor:
     return torch.tensor([array.tolist() for array in arrays])
 
 
+def batch_in_a_loop(arrays: list[np.ndarray]) -> torch.Tensor:
+    out = np.empty((len(arrays), *arrays[0].shape), np.float32)
+    for n, array in enumerate(arrays):
+        for place in np.ndindex(array.shape):
+            out[n][place] = array[place]
+    return torch.from_numpy(out)
+
+
 def batch_joined(arrays: list[np.ndarray]) -> torch.Tensor:
     return torch.from_numpy(np.concatenate(arrays))
 
@@ -177,6 +215,7 @@ EXERCISES: list[Exercise] = [
             Wrong(batch_of_copies, "(0 by NumPy, 2 by PyTorch)"),
             Wrong(batch_value_by_value, "value by value"),
             Wrong(batch_through_lists, "every value became a Python number"),
+            Wrong(batch_in_a_loop, "Python took"),
             Wrong(batch_joined, "where did the new first axis go"),
             Wrong(batch_of_doubles, "float32 is wanted"),
             Wrong(batch_that_shares_one, "who owns its memory"),

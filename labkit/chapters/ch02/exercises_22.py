@@ -1,17 +1,20 @@
 """The exercises of part 2.2: squared distances within a byte budget and a tolerance."""
 
+import tracemalloc
 from collections.abc import Callable
 from functools import wraps
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
+from labkit.chapters.ch02 import pairwise_answers as answers
 from labkit.lesson.costs import size
 from labkit.lesson.exercise import Exercise, Wrong, given
 from labkit.measure.memory import track_memory
+from labkit.measure.memory_trace import MemoryTrace
 
 Answer = Callable[[Tensor, Tensor], Tensor]
-EXACT = "donot_use_mm_for_euclid_dist"
 
 
 def points(count: int, features: int, seed: int, centre: float = 0.0) -> Tensor:
@@ -44,7 +47,7 @@ def by_definition(answer: Answer) -> None:
     x, y = points(5, 3, seed=0), points(7, 3, seed=1)
     got = given(answer, x, y)
     assert isinstance(got, Tensor), (
-        f"a tensor is asked for, and a {type(got).__name__} came"
+        f"a tensor is asked for, not this {type(got).__name__}"
     )
     check_shape(got, 5, 7)
     assert got.dtype == torch.float32, (
@@ -73,26 +76,44 @@ def any_number_of_rows(answer: Answer) -> None:
 def within_budget(answer: Answer) -> None:
     """the bytes of new tensors at their peak, for 400 and 300 points of 64 features"""
     x, y = points(400, 64, seed=4), points(300, 64, seed=5)
-    traces = []
+    traces: list[MemoryTrace] = []
+    arrays = []
 
     @wraps(answer)
     def tracked(x: Tensor, y: Tensor) -> Tensor:
-        with track_memory() as memory:
-            result = answer(x, y)
+        tracemalloc.start()  # NumPy reports its memory to it
+        try:
+            with track_memory() as memory:
+                result = answer(x, y)
+            arrays.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
         traces.append(memory)
         return result
 
     given(tracked, x, y)
     peak, result = traces[-1].peak_bytes, 4 * 400 * 300
-    cause = (
-        "one of them has all three axes, 400 × 300 × 64"
-        if traces[-1].allocations < 20
-        else "many are small, so too many of them are kept until the end"
-    )
     assert peak <= 4 * result, (
         f"the result has {size(result)} and four times that is allowed, but the new "
         f"tensors took {size(peak)} at their peak, {peak / result:.0f} times the "
-        f"result: {cause}"
+        f"result: {cause(traces[-1], result)}"
+    )
+    assert arrays[-1] <= 4 * result, (
+        f"NumPy's arrays count as well, and they took {size(arrays[-1])} at their peak, "
+        f"{arrays[-1] / result:.0f} times the result"
+    )
+
+
+def cause(trace: MemoryTrace, result: int) -> str:
+    """What made the peak so high, read from the largest tensor."""
+    largest = max(b.bytes - a.bytes for a, b in pairwise(trace.timeline))
+    if largest >= 64 * result:
+        return "one of them has all three axes, 400 × 300 × 64"
+    if largest <= result:
+        return "none is larger than the result, so too many are kept at the same time"
+    return (
+        f"the largest has {size(largest)}, {largest / result:.3g} times the result, and "
+        "it is not alone"
     )
 
 
@@ -127,68 +148,15 @@ def two_clouds(answer: Answer) -> None:
     )
 
 
-def pairwise(x: Tensor, y: Tensor) -> Tensor:
-    result = x.new_empty(len(x), len(y))
-    for start in range(0, len(x), 4):
-        rows = x[start : start + 4]
-        result[start : start + 4] = ((rows[:, None] - y) ** 2).sum(-1)
-    return result
-
-
-def three_axes(x: Tensor, y: Tensor) -> Tensor:
-    return ((x[:, None] - y) ** 2).sum(-1)
-
-
-def products(x: Tensor, y: Tensor) -> Tensor:
-    return x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T
-
-
-def default_cdist(x: Tensor, y: Tensor) -> Tensor:
-    return torch.cdist(x, y).square_()
-
-
-def not_squared(x: Tensor, y: Tensor) -> Tensor:
-    return torch.cdist(x, y, compute_mode=EXACT)
-
-
-def centred(x: Tensor, y: Tensor) -> Tensor:
-    mean = torch.cat([x, y]).mean(0)
-    return products(x - mean, y - mean)
-
-
-def full_chunks_only(x: Tensor, y: Tensor) -> Tensor:
-    chunks = x[: len(x) // 4 * 4].split(4)
-    return torch.cat([((c[:, None] - y) ** 2).sum(-1) for c in chunks])
-
-
-def whole_list(x: Tensor, y: Tensor) -> Tensor:
-    differences = [rows[:, None] - y for rows in x.split(4)]
-    return torch.cat([(d**2).sum(-1) for d in differences])
-
-
-def exact_cdist(x: Tensor, y: Tensor) -> Tensor:
-    return torch.cdist(x, y, compute_mode=EXACT) ** 2
-
-
-def row_by_row(x: Tensor, y: Tensor) -> Tensor:
-    return torch.stack([((row - y) ** 2).sum(1) for row in x])
-
-
-def feature_by_feature(x: Tensor, y: Tensor) -> Tensor:
-    result = torch.zeros(len(x), len(y))
-    for a, b in zip(x.T, y.T, strict=True):
-        result += (a[:, None] - b) ** 2
-    return result
-
-
 EXERCISES = [
     Exercise(
         id="2.2-pairwise",
-        title="distances within a budget",
+        title="Distances within a budget",
         minutes=8,
         difficulty="medium",
-        deliver="pairwise(x, y): all squared distances, shape (N, M)",
-        reference=pairwise,
+        deliver="all squared distances, shape (N, M), within four times the result's "
+        "bytes and off by at most 0.01",
+        reference=answers.pairwise,
         tests=(
             by_definition,
             any_number_of_rows,
@@ -211,14 +179,16 @@ EXERCISES = [
             '"donot_use_mm_for_euclid_dist") ** 2` passes too.'
         ),
         wrong=(
-            Wrong(three_axes, "has all three axes"),
-            Wrong(whole_list, "are kept until the end"),
-            Wrong(products, "a square came out negative"),
-            Wrong(default_cdist, "or the function you call"),
-            Wrong(not_squared, "these are the distances"),
-            Wrong(centred, "helps one cloud"),
-            Wrong(full_chunks_only, "shorter chunk missing"),
+            Wrong(answers.three_axes, "has all three axes"),
+            Wrong(answers.whole_list, "too many are kept at the same time"),
+            Wrong(answers.large_chunks, "the largest has 4.92 MB"),
+            Wrong(answers.through_numpy, "NumPy's arrays count as well"),
+            Wrong(answers.products, "a square came out negative"),
+            Wrong(answers.default_cdist, "or the function you call"),
+            Wrong(answers.not_squared, "these are the distances"),
+            Wrong(answers.centred, "helps one cloud"),
+            Wrong(answers.full_chunks_only, "shorter chunk missing"),
         ),
-        variants=(exact_cdist, row_by_row, feature_by_feature),
+        variants=(answers.exact_cdist, answers.row_by_row, answers.feature_by_feature),
     )
 ]

@@ -7,32 +7,17 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from labkit.chapters.ch02 import module_answers as answers
 from labkit.lesson.exercise import Exercise, Wrong, given
 
 MEAN, STD = torch.linspace(1.0, 5.0, 64), torch.linspace(0.5, 2.0, 64)
-
-
-class Standardized(nn.Module):
-    mean: torch.Tensor
-    std: torch.Tensor
-
-    def __init__(self, mean: torch.Tensor, std: torch.Tensor) -> None:
-        super().__init__()
-        self.register_buffer("mean", mean)
-        self.register_buffer("std", std)
-        self.linear = nn.Linear(65, 10, bias=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = (x - self.mean) / self.std
-        ones = x.new_ones(len(x), 1)
-        return self.linear(torch.cat([x, ones], dim=1))
 
 
 def built(answer: Callable[..., Any]) -> nn.Module:
     """The learner's module for MEAN and STD, with the parts that the tests need."""
     model = given(answer, MEAN.clone(), STD.clone())
     assert isinstance(model, nn.Module), (
-        f"an `nn.Module` is asked for, this is a {type(model).__name__}"
+        f"an `nn.Module` is asked for, not this {type(model).__name__}"
     )
     # a stub has no parts yet: its forward says that it is not attempted
     if not list(model.children()):
@@ -65,28 +50,32 @@ def run(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 def values(answer: Callable[..., Any]) -> None:
     """the values"""
     model = built(answer)
-    x = torch.arange(256.0).view(4, 64) % 17
-    got = run(model, x)
-    assert isinstance(got, torch.Tensor), (
-        f"`forward` should return a tensor, it returned a {type(got).__name__}"
-    )
-    assert tuple(got.shape) == (4, 10), (
-        f"4 rows should give the shape (4, 10), they gave {tuple(got.shape)}"
-    )
-    columns = torch.cat([(x - MEAN) / STD, torch.ones(4, 1)], dim=1)
-    want = F.linear(columns, model.get_parameter("linear.weight"))
-    off = (got - want).abs().max().item()
-    assert off < 1e-3, (
-        f"the values are up to {off:.3g} off: `(x - mean) / std`, then the ones as the "
-        "last column, then `linear`"
-    )
+    for rows in (4, 1):
+        x = torch.arange(64.0 * rows).view(rows, 64) % 17
+        got = run(model, x)
+        assert isinstance(got, torch.Tensor), (
+            f"`forward` should return a tensor, not this {type(got).__name__}"
+        )
+        assert tuple(got.shape) == (rows, 10), (
+            f"an x of {rows} rows should give the shape ({rows}, 10), not "
+            f"{tuple(got.shape)}"
+        )
+        columns = torch.cat([(x - MEAN) / STD, torch.ones(rows, 1)], dim=1)
+        want = F.linear(columns, model.get_parameter("linear.weight"))
+        off = (got - want).abs().max().item()
+        assert off < 1e-3, (
+            f"the values are up to {off:.3g} off: `(x - mean) / std`, then the ones as "
+            "the last column, then `linear`"
+        )
 
 
 def follow(answer: Callable[..., Any]) -> None:
     """that the constants follow `.to`"""
     model = built(answer).to(torch.float64)
     held = {
-        name: value for name, value in tensors(model).items() if value.numel() == 64
+        name: value
+        for name, value in tensors(model).items()
+        if value.numel() in (64, 128)
     }
     left = [n for n, v in held.items() if v.dtype != torch.float64]
     assert not left, (
@@ -96,12 +85,26 @@ def follow(answer: Callable[..., Any]) -> None:
 
 
 def saved(answer: Callable[..., Any]) -> None:
-    """that the constants are in the `state_dict`"""
+    """that the `state_dict` brings the constants back"""
     stored = built(answer).state_dict()
-    constants = [name for name, value in stored.items() if value.numel() == 64]
-    assert len(constants) == 2, (
-        f"the `state_dict` should hold both constants, its keys are {list(stored)}: a "
-        "checkpoint would come back without the mean it was trained with"
+    fresh = given(answer, torch.zeros(64), torch.ones(64))
+    fresh.load_state_dict(stored)
+    x = torch.arange(128.0).view(2, 64) % 17
+    columns = torch.cat([(x - MEAN) / STD, torch.ones(2, 1)], dim=1)
+    want = F.linear(columns, stored["linear.weight"])
+    assert (run(fresh, x) - want).abs().max() < 1e-3, (
+        "loaded into a module that was made with another mean and std, the "
+        f"`state_dict` did not bring yours back; its keys are {list(stored)}"
+    )
+
+
+def made_in_forward(answer: Callable[..., Any]) -> None:
+    """that the ones are made in `forward`"""
+    kept = [n for n, v in tensors(built(answer)).items() if v.numel() not in (64, 128)]
+    more = [name for name in kept if name != "linear.weight"]
+    assert not more, (
+        f"the module keeps {' and '.join(more)} beside the constants and `linear`: a new "
+        "column of ones belongs to the batch, and `forward` can make it from `x`"
     )
 
 
@@ -145,83 +148,6 @@ def tensors(model: nn.Module) -> dict[str, torch.Tensor]:
     return {**kept, **dict(model.named_buffers()), **dict(model.named_parameters())}
 
 
-class PlainAttributes(Standardized):
-    def __init__(self, mean: torch.Tensor, std: torch.Tensor) -> None:
-        nn.Module.__init__(self)
-        self.mean, self.std = mean, std
-        self.linear = nn.Linear(65, 10, bias=False)
-
-
-class Parameters(Standardized):
-    def __init__(self, mean: torch.Tensor, std: torch.Tensor) -> None:
-        nn.Module.__init__(self)
-        self.mean = nn.Parameter(mean, requires_grad=False)
-        self.std = nn.Parameter(std, requires_grad=False)
-        self.linear = nn.Linear(65, 10, bias=False)
-
-
-class NotSaved(Standardized):
-    def __init__(self, mean: torch.Tensor, std: torch.Tensor) -> None:
-        nn.Module.__init__(self)
-        self.register_buffer("mean", mean, persistent=False)
-        self.register_buffer("std", std, persistent=False)
-        self.linear = nn.Linear(65, 10, bias=False)
-
-
-class OnesOnTheCpu(Standardized):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = (x - self.mean) / self.std
-        return self.linear(torch.cat([x, torch.ones(len(x), 1)], dim=1))
-
-
-class OnesInFloat32(Standardized):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = (x - self.mean) / self.std
-        ones = torch.ones(len(x), 1, device=x.device)
-        return self.linear(torch.cat([x, ones], dim=1))
-
-
-class OnCuda(Standardized):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = (x - self.mean) / self.std
-        ones = torch.ones(len(x), 1).cuda()
-        return self.linear(torch.cat([x, ones], dim=1))
-
-
-class RemembersItsDevice(Standardized):
-    def __init__(self, mean: torch.Tensor, std: torch.Tensor) -> None:
-        super().__init__(mean, std)
-        self.device = mean.device
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = (x - self.mean) / self.std
-        ones = torch.ones(len(x), 1, device=self.device, dtype=x.dtype)
-        return self.linear(torch.cat([x, ones], dim=1))
-
-
-class OnesFirst(Standardized):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = (x - self.mean) / self.std
-        return self.linear(torch.cat([x.new_ones(len(x), 1), x], dim=1))
-
-
-class OneBuffer(nn.Module):
-    """Right, written differently: other names, ones by device and dtype."""
-
-    center: torch.Tensor
-    scale: torch.Tensor
-
-    def __init__(self, mean: torch.Tensor, std: torch.Tensor) -> None:
-        super().__init__()
-        self.linear = nn.Linear(65, 10, bias=False)
-        self.register_buffer("center", mean.clone())
-        self.register_buffer("scale", 1 / std)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        ones = torch.ones((x.shape[0], 1), device=x.device, dtype=x.dtype)
-        return self.linear(torch.hstack([(x - self.center) * self.scale, ones]))
-
-
 EXERCISES: list[Exercise] = [
     Exercise(
         id="2.3-module",
@@ -230,8 +156,17 @@ EXERCISES: list[Exercise] = [
         difficulty="medium",
         deliver="a module `Standardized(mean, std)` that works on every device and in "
         "every floating dtype",
-        reference=Standardized,
-        tests=(values, follow, saved, not_trained, made_elsewhere, moved, any_dtype),
+        reference=answers.Standardized,
+        tests=(
+            values,
+            follow,
+            saved,
+            not_trained,
+            made_in_forward,
+            made_elsewhere,
+            moved,
+            any_dtype,
+        ),
         hints=(
             "Which of the three does `.to` reach, without being trained: an attribute, "
             "a parameter, a buffer?",
@@ -244,17 +179,23 @@ EXERCISES: list[Exercise] = [
         "`x.new_ones` asks the data, so `forward` names no device and no dtype; a "
         "device remembered in `__init__` would be wrong after the next `.to`.",
         wrong=(
-            Wrong(PlainAttributes, "stayed float32"),
-            Wrong(Parameters, "an optimizer would be given"),
-            Wrong(NotSaved, "should hold both constants"),
-            Wrong(OnesOnTheCpu, "made on `meta`, a second device: for x on meta"),
-            Wrong(OnesInFloat32, "for x on cpu, torch.bfloat16, `forward` raised"),
-            Wrong(OnCuda, "for x on cpu, torch.float32, `forward` raised"),
+            Wrong(answers.PlainAttributes, "stayed float32"),
+            Wrong(answers.Parameters, "an optimizer would be given"),
+            Wrong(answers.NotSaved, "did not bring yours back"),
             Wrong(
-                RemembersItsDevice, "made on the CPU and moved to `meta`: for x on meta"
+                answers.OnesOnTheCpu, "made on `meta`, a second device: for x on meta"
             ),
-            Wrong(OnesFirst, "then the ones as the last column"),
+            Wrong(
+                answers.OnesInFloat32, "for x on cpu, torch.bfloat16, `forward` raised"
+            ),
+            Wrong(answers.OnCuda, "for x on cpu, torch.float32, `forward` raised"),
+            Wrong(
+                answers.RemembersItsDevice,
+                "made on the CPU and moved to `meta`: for x on meta",
+            ),
+            Wrong(answers.OnesKept, "the module keeps ones beside"),
+            Wrong(answers.OnesFirst, "then the ones as the last column"),
         ),
-        variants=(OneBuffer,),
+        variants=(answers.OtherNames, answers.OneConstant),
     )
 ]

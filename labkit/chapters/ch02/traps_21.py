@@ -24,7 +24,7 @@ TRAPS: list[Trap] = [
             "`tensor([1, 2, 3])`": "That needs a copy, and `from_numpy` makes none: the "
             "tensor reads the array's memory.",
             "nothing: NumPy refuses to write to an array that a tensor uses": "NumPy does "
-            "not know that a tensor looks on; nothing guards the memory.",
+            "not know of the tensor, and nothing guards the memory.",
         },
     ),
     Trap(

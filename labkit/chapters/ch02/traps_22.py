@@ -24,16 +24,16 @@ TRAPS = [
                 "mean is the best answer to all of them at once."
             ),
             "about 0.1: it learned to read most of the digits": (
-                "It would with `(N,)` on both sides. `(N, 1) - (N,)` is `(N, N)`: row 3 "
-                "of the loss asks prediction 3 to meet every target of the batch."
+                "It would with `(N,)` on both sides. `(N, 1) - (N,)` is `(N, N)`: each "
+                "prediction is compared with every target of the batch."
             ),
             "nothing: the shapes do not fit and it raises": (
                 "Broadcasting finds a common shape for `(N, 1)` and `(N,)`, so there is "
                 "nothing to raise about."
             ),
             "`nan`: the loss runs away": (
-                "The loss stays finite and even goes down at first: towards the "
-                "variance of y, which is where the mean gets it."
+                "The loss stays finite. It even falls, as far as the variance of y, "
+                "which is the loss of always answering the mean."
             ),
         },
         claims=("E2.1",),
@@ -160,8 +160,8 @@ TRAPS = [
         question="`loss` is 30 times `w`. Which gradient does `scale()` return?",
         choices={
             "3": (
-                "Right: the graph knows of the 3. The 10 was multiplied in while "
-                "autograd was told to look away."
+                "Right: the graph holds the factor 3. The factor 10 was applied while "
+                "nothing was recorded."
             ),
             "30": (
                 "The value is 30 · w, but the graph has only what was recorded, and "
@@ -171,9 +171,9 @@ TRAPS = [
                 "`no_grad` cuts what is made inside it. `h` was made before, keeps its "
                 "`grad_fn`, and the gradient still flows through it."
             ),
-            "none: `backward` raises, for the version changed": (
-                "The version went up, but nobody saved `h`, so there is nothing to "
-                "compare it with."
+            "none: `backward` raises, since the version changed": (
+                "The version of `h` went up, but no operation saved `h`, so nothing is "
+                "compared."
             ),
         },
         claims=("C2.2j",),

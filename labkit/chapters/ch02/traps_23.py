@@ -53,7 +53,8 @@ TRAPS: list[Trap] = [
             "`torch.float32`": "Right: `.to` gives a new tensor, and nobody kept it.",
             "`torch.float64`": "`x.to(...)` does not change `x`. It gives a new tensor, "
             "and this line drops it.",
-            "nothing: it raises": "A result that nobody keeps is no error in Python.",
+            "nothing: it raises": "Python lets you drop a result: no "
+            "error, and no conversion.",
         },
         claims=("C2.3h",),
     ),
@@ -95,15 +96,39 @@ TRAPS: list[Trap] = [
 
 def about_cuda(m: dict[str, Any]) -> str:
     """What is known of `.cuda()`: what torch documents, and what a GPU showed."""
+    same = "the tensor itself" if m["cuda_same"] else "another tensor"
     here = (
-        "not measured here: no CUDA device"
+        "there is no CUDA device here to measure it"
         if m["cuda_same"] is None
-        else f"measured here, `.cuda()` gave the same object: {m['cuda_same']}"
+        else f"here `.cuda()` on the right device gave back {same}"
     )
+    own = "the tensor itself" if m["to_same"] else "another tensor"
     return (
-        "torch documents for both that on the right device no copy is made and the "
-        f"tensor itself comes back ({here}); `.to` on a CPU tensor: the same object"
+        "torch documents of both that on the right device nothing is copied and the "
+        f"tensor itself comes back; {here}; `.to` on the CPU gave back {own}"
     )
+
+
+def moving(m: dict[str, Any]) -> str:
+    """What `.to` did where there was nothing to do."""
+    came = "itself" if m["same"] else "as another tensor"
+    copied = "a copy" if m["copied"] else "no copy"
+    equal = "are equal" if m["one_name"] else "are not equal"
+    return (
+        f"true of a tensor, which came back {came}, and with `copy=True` as {copied}; "
+        f"`model.to` still visited all {m['visited']} parameters. As devices, `cuda` "
+        f"and `cuda:0` {equal}"
+    )
+
+
+def left_behind(m: dict[str, Any]) -> str:
+    """The dtypes after a conversion to float64, by what was converted."""
+    short = {name: value.removeprefix("torch.") for name, value in m.items()}
+    return (
+        "after `.to(torch.float64)` a tensor without assignment was {tensor} and the "
+        "module's own layer {layer}; a layer in a list was {listed}, and so was Adam's "
+        "state ({state})"
+    ).format(**short)
 
 
 CLAIMS: list[Claim] = [
@@ -111,15 +136,18 @@ CLAIMS: list[Claim] = [
         "C2.3a",
         "holds",
         "Code with `.cuda()` in it breaks on a machine without a GPU.",
-        lambda m: f"`.cuda()` raised “{m['cuda'].split('.')[0]}”, and `.to` the same",
+        lambda m: (
+            f'`.cuda()` raised “{m["cuda"].split(".")[0]}”, and `.to("cuda")` said '
+            + ("the same" if m["to"] == m["cuda"] else f"“{m['to']}”")
+        ),
         lambda m: m["cuda"] == m["to"] and re.search(NO_GPU, m["cuda"]) is not None,
     ),
     Claim(
         "C2.3b",
         "incomplete",
         'Choose the device with `"cuda" if torch.cuda.is_available() else "cpu"`.',
-        "the line picks `cuda` or `cpu` and nothing else; torch has {others} too, which "
-        "`torch.accelerator` finds where they are",
+        "the line knows two devices, and picked {picked}; torch also has {others}, which "
+        "`torch.accelerator` finds where there is one",
         lambda m: (
             m["picked"] in ("cuda", "cpu")
             and "mps" in m["others"]
@@ -131,9 +159,7 @@ CLAIMS: list[Claim] = [
         "conditions",
         "`.to(device)` does nothing where the data are there already, so call it in "
         "loops freely.",
-        "true of a tensor: the same object came back, and `copy=True` made a new one; "
-        "`model.to` visited all {visited} parameters; `cuda` and `cuda:0` count as two "
-        "devices",
+        moving,
         lambda m: (
             m["same"]
             and m["copied"]
@@ -158,8 +184,8 @@ CLAIMS: list[Claim] = [
         "C2.3e",
         "incomplete",
         "Calling `.cuda()` in the loader's workers costs efficiency.",
-        "not measured here; where the main process uses CUDA, a forked worker cannot at "
-        "all: torch's source raises “{message}”",
+        "the cost is not measured here; but where the main process uses CUDA, a forked "
+        "worker cannot use it at all: torch's source raises “{message}”",
         lambda m: "Cannot re-initialize CUDA in forked subprocess" in m["message"],
         "https://docs.pytorch.org/docs/stable/notes/multiprocessing.html",
     ),
@@ -167,8 +193,9 @@ CLAIMS: list[Claim] = [
         "C2.3f",
         "conditions",
         "New tensors are made on the CPU, and using one with a tensor elsewhere raises.",
-        "`torch.zeros(10)` raised; a number and a 0-dim CPU tensor were accepted; under "
-        "`torch.device(...)` a layer was made elsewhere, a `from_numpy` tensor not",
+        "a CPU tensor with one axis gave a {vector}; a number and a 0-dim CPU tensor were "
+        'accepted. Under `torch.device("meta")` a new layer was on {layer}, a '
+        "`from_numpy` tensor on {from_numpy}",
         lambda m: (
             m["vector"] == "RuntimeError"
             and m["number"] == m["scalar"] != "cpu"
@@ -180,8 +207,8 @@ CLAIMS: list[Claim] = [
         "C2.3g",
         "incomplete",
         "Make new tensors with `torch.zeros(10, device=x.device)`.",
-        "with a bfloat16 `x` the sum became {by_device}; with `x.new_zeros(10)` it "
-        "stayed {by_tensor}",
+        "with a bfloat16 `x` the sum became {by_device}; with `x.new_zeros(10)` it stayed "
+        "{by_tensor}",
         lambda m: (
             m["by_device"] == "torch.float32" and m["by_tensor"] == "torch.bfloat16"
         ),
@@ -190,9 +217,7 @@ CLAIMS: list[Claim] = [
         "C2.3h",
         "incomplete",
         "(Not said: what `.to` does not reach.)",
-        "`x.to(...)` without assignment left `x` {tensor}; `model.to` changed the layer "
-        "in place to {layer}, the layer in a list stayed {listed}, and Adam's state "
-        "stayed {state}",
+        left_behind,
         lambda m: (
             m["tensor"] == m["listed"] == m["state"] == "torch.float32"
             and m["layer"] == "torch.float64"

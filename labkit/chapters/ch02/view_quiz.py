@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from labkit.chapters.ch02.strides import called, merged_axes, why_not
@@ -64,10 +65,10 @@ def ten_bools(got: Any) -> dict[str, bool]:
         f"{str(got)[:60]!r} came out"
     )
     for letter, says in got.items():
-        assert isinstance(says, bool), (
+        assert isinstance(says, bool | np.bool_), (
             f"{letter}: True or False is wanted, not {says!r}"
         )
-    return {letter: got[letter] for letter in LAYOUTS}
+    return {letter: bool(got[letter]) for letter in LAYOUTS}
 
 
 def ten_answers(answer: Callable[..., Any]) -> None:

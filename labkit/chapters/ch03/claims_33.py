@@ -71,7 +71,7 @@ CLAIMS = [
         "it breaks one way of several: a gradient of {item:g} where {truth:g} is "
         "right, and no error; only where no other way is left does `backward` raise",
         agrees=lambda m: (
-            0 < abs(m["item"]) and abs(m["item"] - m["truth"]) > 0.1 and m["raises"]
+            abs(m["item"]) > 0 and abs(m["item"] - m["truth"]) > 0.1 and m["raises"]
         ),
     ),
     Claim(

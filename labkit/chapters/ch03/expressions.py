@@ -11,50 +11,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch.nn import functional as F
+
+from labkit.chapters.ch03.pieces import (
+    FUNCTIONS,
+    METHODS,
+    OPERATORS,
+    WORDS,
+    Refused,
+    like,
+    shown,
+    small,
+)
 
 LONGEST = 160  # characters of an expression
-LARGEST = 1_000_000  # elements of a result, so that no picture takes seconds or gigabytes
-OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-    ast.MatMult: operator.matmul,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-BOTH = (  # as torch.name(x) and as x.name()
-    "abs add amax amin argmax clamp clone cos cumsum detach div erf exp flatten "
-    "layer_norm log logsumexp matmul max maximum mean min minimum mul neg norm permute "
-    "pow prod relu reshape round sigmoid sign sin softmax log_softmax sqrt square "
-    "squeeze std sub sum tanh transpose unsqueeze var where"
-).split()
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: getattr(torch, name) for name in BOTH if hasattr(torch, name)
-} | {
-    "layer_norm": F.layer_norm,
-    "cat": torch.cat,
-    "stack": torch.stack,
-    "gelu": F.gelu,
-    "softplus": F.softplus,
-    "leaky_relu": F.leaky_relu,
-    "zeros_like": torch.zeros_like,
-    "ones_like": torch.ones_like,
-}
-METHODS = {*BOTH, "item", "view", "t"}
-WORDS = {"dim", "keepdim", "min", "max", "p", "ord"}  # keyword arguments
-
-
-class Refused(Exception):
-    """A reason, in one sentence, why an expression has no picture."""
 
 
 def evaluate(text: str, names: Mapping[str, Any], cutting: bool = True) -> Any:
@@ -147,11 +116,13 @@ class Evaluation:
         value = self.of(node.value)
         if isinstance(value, torch.Tensor) and node.attr in ("T", "mT"):
             return self.run(node, lambda tensor: getattr(tensor, node.attr), value)
-        raise Refused(f"“.{node.attr}” is not known here: .T is, and .name() of a method")
+        raise Refused(
+            f"“.{node.attr}” is not known here: .T is, and .name() of a method"
+        )
 
     def of_Call(self, node: ast.Call) -> Any:
         args = [self.of(arg) for arg in node.args]
-        words = {word.arg: self.of(word.value) for word in node.keywords}
+        words = {str(word.arg): self.of(word.value) for word in node.keywords}
         odd = [word for word in words if word not in WORDS]
         if odd:
             raise Refused(
@@ -202,40 +173,24 @@ class Evaluation:
         self, node: ast.AST, function: Callable[..., Any], *args: Any, **words: Any
     ) -> Any:
         """Carry it out, once it is known to fit and to be small enough."""
+        if function in OPERATORS.values() and any(isinstance(a, tuple) for a in args):
+            raise Refused(f"“{shown(node)}” calculates with a list")
         if all(isinstance(arg, int | float) for arg in args):
             # of whole numbers, powers can be endless
             args = tuple(map(float, args)) if function is operator.pow else args
         try:
-            if not isinstance(function, torch.nn.Module) and function not in (
-                self.names.values()
-            ):
+            if not isinstance(function, torch.nn.Module):  # a model is small
                 small(function(*like(args), **words))
             return function(*args, **words)
         except Refused:
             raise
-        except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        except (
+            ArithmeticError,
+            IndexError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
             line = (str(error).strip() or type(error).__name__).splitlines()[0]
             cut = line if len(line) <= 150 else f"{line[:149]}…"
-            raise Refused(f"“{shown(node)}” fails, torch says: {cut}") from None
-
-
-def like(args: Any) -> Any:
-    """The arguments with every tensor as one of the same shape that takes no memory."""
-    if isinstance(args, torch.Tensor):
-        return args.detach().to("meta")
-    return tuple(map(like, args)) if isinstance(args, tuple) else args
-
-
-def small(value: Any) -> None:
-    """Refused where the value has too many elements to be computed for a picture."""
-    for part in value if isinstance(value, tuple) else (value,):
-        if isinstance(part, torch.Tensor) and part.numel() > LARGEST:
-            raise Refused(
-                f"a result of {part.numel():,} elements is more than this picture computes"
-            )
-
-
-def shown(node: ast.AST) -> str:
-    """The piece of text that a node stands for, at most 40 characters."""
-    text = ast.unparse(node)
-    return text if len(text) <= 40 else f"{text[:39]}…"
+            raise Refused(f"“{shown(node)}” fails: {cut}") from None

@@ -1,8 +1,7 @@
 """The autograd graph of a real tensor: its nodes, what each keeps, and what was cut off.
 
-What a node keeps is read from its `_saved_...` attributes
-(https://docs.pytorch.org/tutorials/advanced/extend_with_autograd...: see
-"Saved tensors" in https://docs.pytorch.org/docs/stable/notes/autograd.html).
+What a node keeps is read from its `_saved_...` attributes (see "Saved tensors" in
+https://docs.pytorch.org/docs/stable/notes/autograd.html).
 """
 
 from collections.abc import Mapping
@@ -82,6 +81,7 @@ class Walk:
         self.kept: set[int] = set()
         self.alive: list[Any] = []  # a node's id is its own as long as it is held
         self.behind: list[tuple[int, Any]] = []  # what the whole graph has at a cut
+        self.twins: dict[int, int] = {}  # a node of the whole graph → its recorded twin
 
     def recorded(self, recorded: Any, whole: Any) -> Graph:
         """Take up all that is reached from `recorded`; note where `whole` goes on."""
@@ -89,27 +89,34 @@ class Walk:
         self.take(recorded, True)
         while todo:
             node, twin = todo.pop()
-            following = twin.next_functions if alike(node, twin) else ()
+            following: tuple[Any, ...] = ()
+            if alike(node, twin):
+                self.alive.append(twin)
+                self.twins[id(twin)] = self.key_of(node)
+                following = twin.next_functions
             for n, (child, _) in enumerate(node.next_functions):
                 other = following[n][0] if n < len(following) else None
                 if child is not None:
                     if self.step(node, child, "kept", True):
                         todo.append((child, other))
                 elif other is not None:
-                    self.behind.append((key_of(node), other))
+                    self.behind.append((self.key_of(node), other))
         return self.graph
 
     def lost(self) -> None:
         """Take up what lies behind the cuts, as not reached."""
         for start, first in self.behind:
-            new = self.take(first, False)
-            self.graph.edges.append(Edge(start, key_of(first), "cut"))
-            todo = [first] if new else []
-            while todo:
-                node = todo.pop()
-                for child, _ in node.next_functions:
-                    if child is not None and self.step(node, child, "lost", False):
-                        todo.append(child)
+            self.follow(first)
+            self.graph.edges.append(Edge(start, self.key_of(first), "cut"))
+
+    def follow(self, first: Any) -> None:
+        """Take up what is reached from a node that the recorded graph lacks."""
+        todo = [first] if self.take(first, False) else []
+        while todo:
+            node = todo.pop()
+            for child, _ in node.next_functions:
+                if child is not None and self.step(node, child, "lost", False):
+                    todo.append(child)
 
     def step(self, node: Any, child: Any, kind: str, reached: bool) -> bool:
         """Add the edge, and the child where it is new; say whether it is."""
@@ -117,16 +124,22 @@ class Walk:
             self.graph.whole = False
             return False
         new = self.take(child, reached)
-        self.graph.edges.append(Edge(key_of(node), key_of(child), kind))
+        self.graph.edges.append(Edge(self.key_of(node), self.key_of(child), kind))
         return new
 
     def take(self, node: Any, reached: bool) -> bool:
-        key = key_of(node)
+        key = self.key_of(node)
         if key in self.graph.nodes:
             return False
         self.alive.append(node)
         self.graph.nodes[key] = self.describe(node, key, reached)
         return True
+
+    def key_of(self, node: Any) -> int:
+        """One key for a node and its twin, and for a leaf in both graphs."""
+        variable = getattr(node, "variable", None)
+        own = id(node) if variable is None else id(variable)
+        return self.twins.get(own, own)
 
     def describe(self, node: Any, key: int, reached: bool) -> Node:
         variable = getattr(node, "variable", None)
@@ -175,13 +188,7 @@ def graph_of(
     if recorded.grad_fn is not None:
         walk.recorded(recorded.grad_fn, whole.grad_fn)
     elif whole.grad_fn is not None:
-        walk.take(whole.grad_fn, False)
-        todo = [whole.grad_fn]
-        while todo:
-            node = todo.pop()
-            for child, _ in node.next_functions:
-                if child is not None and walk.step(node, child, "lost", False):
-                    todo.append(child)
+        walk.follow(whole.grad_fn)
     walk.lost()
     return walk.graph
 

@@ -121,9 +121,9 @@ TRAPS = [
                 "`G` is behind the `detach`, in both losses. Its gradients stay "
                 "`None`, and its optimizer has nothing to do."
             ),
-            "`D`; then `loss_g.backward()` raises": (
-                "`loss_g` depends on the weights of `D`, so `backward` has work to do: "
-                "it fills their gradients, which nobody asked for."
+            "`D`; then the backward for `G` raises": (
+                "The loss of `G` depends on the weights of `D`, so `backward` has work "
+                "to do: it fills their gradients, which nobody asked for."
             ),
             "`G` alone": (
                 "`D` is fine: its loss needs `fake` as data only, and gets it."
