@@ -2,6 +2,9 @@
 
 __version__ = "0.1.0"
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from labkit.chapters.index import errors
 from labkit.lesson.data import data_path
 from labkit.lesson.doctor import doctor
@@ -12,11 +15,23 @@ from labkit.lesson.progress import progress
 from labkit.lesson.session import setup
 from labkit.lesson.trap import fix, predict, trap
 from labkit.lesson.verdict import verdicts
-from labkit.measure.memory import track_memory
-from labkit.measure.timing import compare
-from labkit.probe.gradients import gradient_report
-from labkit.probe.modes import mode_report
-from labkit.probe.schedules import preview_schedule
+
+if TYPE_CHECKING:
+    from labkit.measure.memory import track_memory
+    from labkit.measure.timing import compare
+    from labkit.probe.gradients import gradient_report
+    from labkit.probe.modes import mode_report
+    from labkit.probe.schedules import preview_schedule
+
+# The instruments are loaded when they are first named: no page needs them all, and
+# together they would double what `import labkit` takes.
+INSTRUMENTS = {
+    "compare": "labkit.measure.timing",
+    "gradient_report": "labkit.probe.gradients",
+    "mode_report": "labkit.probe.modes",
+    "preview_schedule": "labkit.probe.schedules",
+    "track_memory": "labkit.measure.memory",
+}
 
 __all__ = [
     "TODO",
@@ -40,3 +55,13 @@ __all__ = [
     "trap",
     "verdicts",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in INSTRUMENTS:
+        raise AttributeError(f"module 'labkit' has no attribute {name!r}")
+    return getattr(importlib.import_module(INSTRUMENTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *INSTRUMENTS})
