@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import make_data  # noqa: E402
+import make_photos  # noqa: E402
 
 ROWS = re.findall(
     r"^\| `(\S+)` \| .* \| (\d+) \| `([0-9a-f]{64})` \|$",
@@ -27,9 +28,12 @@ ROWS = re.findall(
 
 def test_every_binary_file_has_its_row_and_every_row_its_maker():
     listed = {name for name, _, _ in ROWS}
-    stored = {p.name for p in (ROOT / "data").rglob("*") if p.is_file()}
+    data = ROOT / "data"
+    stored = {p.relative_to(data).as_posix() for p in data.rglob("*") if p.is_file()}
+    # recorded/ holds measurements, not data that packages give
+    stored = {name for name in stored if not name.startswith("recorded/")}
     assert listed == stored - {"README.md", "claims.csv"}
-    assert listed == set(make_data.SETS)
+    assert {name.split("/")[0] for name in listed} == set(make_data.SETS)
 
 
 @pytest.mark.parametrize(("name", "size", "total"), ROWS)
@@ -73,6 +77,37 @@ def test_each_name_is_written_in_its_languages_script():
         assert first.startswith(script), (name, language)
 
 
+def test_photos():
+    photos = make_photos.decode(lk.data_path("photos"))
+    assert len(photos) == 36
+    assert all(p.ndim == 3 and min(p.shape[:2]) >= 256 for p in photos.values())
+    listing = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    for name in make_photos.SOURCES:
+        row = re.search(rf"^\| `{name}-.*\|$", listing, re.MULTILINE)
+        assert row, f"{name} has no owner and licence"
+        licence = row[0].rsplit("|", 2)[1]
+        assert any(free in licence for free in ("public domain", "CC0", "CC BY"))
+
+
+def test_the_folder_stays_small():
+    files = [p for p in (ROOT / "data").rglob("*") if p.is_file()]
+    assert sum(p.stat().st_size for p in files) < 6_000_000
+
+
+def test_photos_are_told_apart_but_for_what_jpeg_loses():
+    photos = make_photos.decode(lk.data_path("photos"))
+    shifted = {name: np.clip(p, 0, 254) + 1 for name, p in photos.items()}
+    assert make_photos.alike(photos, shifted)
+    turned = {name: p.transpose(1, 0, 2) for name, p in photos.items()}
+    assert not make_photos.alike(photos, turned)
+
+
+@pytest.mark.parametrize("name", ["", "..", "photos/.."])
+def test_a_folder_outside_the_data_is_none_of_it(name):
+    with pytest.raises(ValueError, match="there is no file"):
+        lk.data_path(name)
+
+
 def test_a_table_comes_back_as_it_was(tmp_path):
     columns = {"name": np.array(['Čad, "x"', "Япония"]), "n": np.array(["1", "2"])}
     (tmp_path / "x.csv").write_bytes(make_data.table(columns))
@@ -91,8 +126,9 @@ def test_pack_depends_on_the_arrays_alone(monkeypatch):
 
 @pytest.mark.parametrize("name", make_data.SETS)
 def test_rebuilt_from_the_package(monkeypatch, capsys, name):
-    module, package, _ = make_data.SETS[name]
-    pytest.importorskip(module, reason=f"the rebuild needs {package}")
+    modules, packages, _ = make_data.SETS[name]
+    for module in modules.split():
+        pytest.importorskip(module, reason=f"the rebuild needs {packages}")
     monkeypatch.setattr(make_data, "SETS", {name: make_data.SETS[name]})
     assert make_data.main(["--check"]) == 0
     assert "as it should be" in capsys.readouterr().out

@@ -45,13 +45,13 @@ GOOD = [
     page(text("`x != y`, $n!$, ```a!```\n\n```python\nx!\n# no heading\n```\n")),
     page(text("[a link](https://example.org/!) · <https://example.org>")),
     page(text("✓ passed, ✗ not yet, or ! your code raised")),
-    page(code("x" * 88 + "\n\n\n" + "y\n\n" * 11)),
+    page(code("x" * 78 + "\n\n\n" + "y\n\n" * 11)),
     page(code("x", figure(), exercise("todo"))),
     page(code("torch.load(path, weights_only=True)")),
 ]
 BAD = {
     "13 lines of code": page(code("x\n" * 13)),
-    "a line of 89 characters": page(code("x" * 89)),
+    "a line of 79 characters": page(code("x" * 79)),
     "no text between them": page(code("a"), text("t"), code("b"), code("c")),
     "cells 4 and 5 are code": page(
         text("t"), code("lk.trap(1, f)"), code("lk.predict(2)")

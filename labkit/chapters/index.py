@@ -7,7 +7,7 @@ from labkit.lesson.evidence import LabError, code, page_call, say
 from labkit.lesson.registry import find
 
 # the pages that are written, by chapter
-PAGES = {0: "00_start", 2: "02_tensors", 3: "03_autograd"}
+PAGES = {0: "00_start", 2: "02_tensors", 3: "03_autograd", 5: "05_training"}
 GAP = "…"
 
 
@@ -53,6 +53,16 @@ ERRORS = (
     ErrorText("does not require grad and does not have a grad_fn", "3.3.1"),
     ErrorText("Function … returned nan values in its", "3.3.3"),
     ErrorText("Can't call numpy() on Tensor that requires grad", "3.3.5"),
+    ErrorText("Expected more than 1 value per channel when training", "5.1.5"),
+    ErrorText(
+        "Detected call of `lr_scheduler.step()` before `optimizer.step()`", "5.2.3"
+    ),
+    ErrorText("Attempting to unscale FP16 gradients", "5.3.6"),
+    ErrorText("Got unsupported ScalarType BFloat16", "5.3.6"),
+    ErrorText("`torch.cuda.amp.autocast(args...)` is deprecated", "5.3.7"),
+    ErrorText(
+        "torch.cuda.amp.GradScaler is enabled, but CUDA is not available", "5.3.7"
+    ),
 )
 
 

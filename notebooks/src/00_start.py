@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 0 · Start here
 #
-# **PyTorch Pitfall Lab** is a workbook that you run. Each pitfall is a few lines of code: you say what they will do, run them, see what was measured, and mend them.
+# **PyTorch Pitfall Lab** is a workbook that you run. Each pitfall is a few lines of code: you predict what they do, run them, see what was measured, and fix them.
 #
 # **After this page you can**
 # - tell whether this computer has what the pages need,
@@ -79,7 +79,7 @@ lk.predict("0.1.1")
 lk.trap("0.1.1", stretch)
 
 # %% [markdown]
-# **Explain.** A `uint8` has eight bits, and eight bits count from 0 to 255. 16 × 16 is 256, the first number that does not fit, and what remains of it is 0. No error is raised. In one row of a real digit, the strongest stroke disappears:
+# **Explain.** A `uint8` has eight bits, and eight bits count from 0 to 255. 16 × 16 is 256, the first number that does not fit: counting starts again, at 0. No error is raised. In one row of a real digit, the strongest stroke disappears:
 
 # %%
 with np.load(lk.data_path("digits.npz")) as data:
@@ -87,7 +87,8 @@ with np.load(lk.data_path("digits.npz")) as data:
 row = ink[1, 4]
 print("a row of a digit:", row.tolist())
 print("the row times 16:", (row * 16).tolist())
-print("points lost in all digits:", ((ink > 0) & (ink * 16 == 0)).sum().item())
+lost = (ink > 0) & (ink * 16 == 0)
+print("points lost in all digits:", lost.sum().item())
 
 # %% [markdown]
 # **Fix.** Convert first, then compute: in float32 there is room for 256, and for halves too.
@@ -100,17 +101,17 @@ def stretch_fixed():
 lk.fix("0.1.1", stretch_fixed)
 
 # %% [markdown]
-# `fix` puts both results side by side, under the same test. **Transfer** comes last, a question that the trap did not ask. What is the dtype of `ink * 16.0`, and is full ink kept?
+# `fix` puts both results side by side, under the same test. **Transfer** comes last: a question that the trap did not ask. Answer it before you run the cell. If `ink` holds bytes, what is the dtype of `ink * 16.0`, and is full ink kept?
 
 # %%
 print(torch.tensor([4, 8, 16], dtype=torch.uint8) * 16.0)
 
 # %% [markdown]
-# A number with a decimal point turns whole numbers into the default float dtype; a whole number does not change the dtype. Before you compute with bytes, look at the dtype.
+# A factor with a decimal point turns a tensor of bytes into the default float dtype, float32; a whole factor keeps the bytes. Before you compute with whole numbers, look at their dtype.
 #
 # ### Exercise · From ink to numbers between 0 and 1 · 3 minutes, easy
 #
-# Every part ends with an exercise. Replace the line `return lk.TODO` and run the cell; `check` says what came out and what was expected. `image` is a `uint8` tensor of points from 0 to 16. Return it as float32, so that paper is 0 and full ink is 1.
+# Every part has an exercise near its end. Replace the line `return lk.TODO` and run the cell; `check` says what came out and what was expected. `image` is a `uint8` tensor of points from 0 to 16. Return it as float32, so that paper is 0 and full ink is 1.
 
 # %%
 def to_unit(image):
@@ -132,7 +133,7 @@ to_unit = lk.check("0-scale", to_unit)
 # | 02 Tensors | 2 h | [open](02_tensors.ipynb) |
 # | 03 Autograd | 2 h | [open](03_autograd.ipynb) |
 # | 04 Data pipeline | 2½ h | in preparation |
-# | 05 Training | 2½ h | in preparation |
+# | 05 Training | 2½ h | [open](05_training.ipynb) |
 # | 06 Multi-GPU | 2½ h | in preparation |
 # | 07 Saving and loading | 2 h | in preparation |
 # | 08 Performance | 2½ h | in preparation |
@@ -147,7 +148,7 @@ lk.progress()
 # %% [markdown]
 # ## Which way to go
 #
-# Traps are told in full (★, about six minutes each) or in short (about two minutes). Every part is one sitting of at most 40 minutes, and says where you can stop.
+# Traps are told in full (a ★ in their heading, about six minutes each) or in short (about two minutes). Every part is one sitting of about 40 minutes or less, and says where you can stop.
 #
 # | route | time | what |
 # |---|---|---|
@@ -159,7 +160,7 @@ lk.progress()
 #
 # ## An error message brought you here
 #
-# Look it up by its text. Each is raised by the trap named beside it; in brackets stands the build or machine that words it so. `lk.errors("...")` with your message inside shows only the lines that fit it.
+# Look it up by its text. Each is shown at the trap named beside it; in brackets stands the build or machine that words it so. `lk.errors("...")` with your message inside shows only the lines that fit it.
 
 # %%
 lk.errors()

@@ -3,7 +3,8 @@
 #
 # What a tensor is in memory, who shares that memory, and what happens to it on the way
 # through broadcasting, in-place edits and devices. Three parts, each one sitting:
-# 2.1 creation and layout, 2.2 broadcasting and in-place edits, 2.3 devices.
+# 2.1 creation and layout, 2.2 broadcasting and in-place edits, 2.3 devices. A ★ marks
+# the traps of the core route.
 #
 # [Open this page in Colab](https://colab.research.google.com/github/pytorch-pitfall-lab/pytorch-pitfall-lab/blob/learn/notebooks/02_tensors.ipynb)
 # · new here? [Start with page 00](00_start.ipynb).
@@ -53,15 +54,15 @@ session = lk.setup(2, solve=solve, version=made_with)
 # - say, before running, whether a tensor shares memory with the array it came from,
 # - make a batch from arrays with one copy, in the dtype that the model needs,
 # - predict whether `view` works, and say which two axes are to blame where it does not,
-# - tell `view` and `reshape` from `transpose`, and know when a write is lost.
+# - choose between `view`, `reshape` and `transpose`, also where you write to the result.
 #
 # *One sitting, about 40 minutes. You need NumPy's indexing; any computer will do.*
 
 # %% [markdown]
-# ### Accuracy fell to chance, and nobody touched the training code
+# ### ★ The labels are tidied up after the hand-over
 #
-# The labels lie in a NumPy array, and the targets are made from it. Later another part
-# of the program tidies the array up, long after the targets were handed over.
+# The labels lie in a NumPy array, and the targets are made from it. Later, long after
+# the targets were handed over, another part of the program changes the array.
 
 # %%
 def make_targets():
@@ -85,14 +86,17 @@ lk.trap("2.1.1", make_targets)
 # %%
 a = np.zeros(3)
 t = torch.from_numpy(a)
+copy = torch.tensor(a)
 print("from_numpy, same address:  ", t.data_ptr() == a.ctypes.data)
-print("torch.tensor, same address:", torch.tensor(a).data_ptr() == a.ctypes.data)
+print("torch.tensor, same address:", copy.data_ptr() == a.ctypes.data)
 a[0], t[1] = 100, 7
 print("array", a, "and tensor", t.tolist())
 
 # %% [markdown]
-# **Fix.** `torch.tensor` always copies, so a later write cannot reach the targets: copy
-# once, at the place where data changes hands.
+# In training nothing fails: the targets are simply wrong from then on.
+#
+# **Fix.** `torch.tensor` always copies, so a later write cannot reach the targets. Copy
+# once, where data is handed over.
 
 # %%
 def make_targets_fixed():
@@ -105,7 +109,7 @@ lk.fix("2.1.1", make_targets_fixed)
 
 # %% [markdown]
 # **Not every assignment is a write.** `a = a + 1` makes a new array and gives it the old
-# name. The tensor still looks at the first array:
+# name. The tensor still uses the memory of the first array:
 
 # %%
 a = a + 1
@@ -124,13 +128,14 @@ print("shared:   ", shared.tolist())
 print("converted:", converted.tolist())
 
 # %% [markdown]
-# Asking for another dtype copies, and nothing says so. Ask `data_ptr`, not the
-# function's name.
+# Asking for another dtype copies, and nothing says so. The function's name does not tell
+# whether memory is shared; `data_ptr` does.
 #
 # *In the field.* A widely used course showed `array = array + 1` as proof that the two
 # are independent ([report](https://github.com/mrdbourke/pytorch-deep-learning/issues/926)),
 # and a transform that worked in place normalised the stored samples again in every epoch
-# ([report](https://github.com/pytorch/vision/issues/680)). Comparing `data_ptr` finds both.
+# ([report](https://github.com/pytorch/vision/issues/680)). In both, comparing `data_ptr`
+# shows the shared memory.
 
 # %% [markdown]
 # ### Features from NumPy go into the first layer
@@ -156,13 +161,14 @@ def score_fixed():
 lk.trap("2.1.2", score, score_fixed)
 
 # %% [markdown]
-# An array keeps its dtype on the way in, and NumPy's decimals are float64; from Python
-# numbers PyTorch makes float32. Class targets are stricter still: int64, and each one
-# below the number of classes (4 here).
+# An array keeps its dtype on the way in, and NumPy's decimals are float64; from Python's
+# decimals PyTorch makes float32. Class targets have a rule of their own: int64 (only
+# `uint8` is taken beside it), and each one below the number of classes (4 here).
 
 # %%
 logits = torch.zeros(3, 4)
-for labels in (np.int32([0, 1, 2]), np.float32([0, 1, 2]), np.int64([0, 1, 4])):
+classes = [0, 1, 2]
+for labels in np.int32(classes), np.float32(classes), np.int64([0, 1, 4]):
     try:
         F.cross_entropy(logits, torch.from_numpy(labels))
     except (RuntimeError, IndexError) as error:
@@ -177,7 +183,7 @@ for labels in (np.int32([0, 1, 2]), np.float32([0, 1, 2]), np.int64([0, 1, 4])):
 import warnings
 
 arrays = list(np.random.rand(1000, 64).astype(np.float32))
-# PyTorch has a warning for this; it would give the answer away
+# what PyTorch has to say about this is shown after the result
 warnings.filterwarnings("ignore", message="Creating a tensor from a list")
 
 def make_batch():
@@ -202,23 +208,34 @@ lk.trap("2.1.3", make_batch, make_batch_fixed)
 data = np.stack(arrays)
 routes = lk.compare(
     {
-        "from_numpy(np.stack(arrays))": lambda: torch.from_numpy(np.stack(arrays)),
+        "from_numpy(np.stack(arrays))": make_batch_fixed,
         "torch.tensor(data.tolist())": lambda: torch.tensor(data.tolist()),
-        "torch.tensor(arrays)": lambda: torch.tensor(arrays),
+        "torch.tensor(arrays)": make_batch,
     }
 )
 routes
 
 # %% [markdown]
+# PyTorch does warn about lists of arrays, but once per process, and that was used up
+# above. Asked to warn always, it says:
+
+# %%
+torch.set_warn_always(True)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.tensor(arrays[:1])
+torch.set_warn_always(False)
+print(str(caught[0].message).split(" Please")[0])
+
+# %% [markdown]
 # *In the field.* A large library replaced `torch.tensor` by `from_numpy` for arrays,
 # because the call could seem to hang
-# ([report](https://github.com/huggingface/transformers/pull/33201)). PyTorch warns about
-# lists of arrays once per process, so the line is easily missed.
+# ([report](https://github.com/huggingface/transformers/pull/33201)).
 
 # %% [markdown]
 # #### Does it make loading 40 % faster?
 #
-# The article saw a loader become 40 % faster when `torch.tensor` gave way to
+# *An aside of three minutes; the rest of the page does not need it.* The article saw a loader become 40 % faster when `torch.tensor` gave way to
 # `from_numpy`. Here are two loaders: one copies arrays that are ready, one decodes JPEGs.
 
 # %%
@@ -265,13 +282,14 @@ for name, load in {"copying": ready.__getitem__, "decoding": decode}.items():
     print(f"{name}: {saved[name]:.0%} saved")
 
 # %% [markdown]
-# The saving is real where copying is all the work there is. **Beside a decoder the call
-# you use hardly matters**: measure where the time goes before you change it.
+# The saving is real where copying is all the work there is. **Beside a decoder it hardly
+# matters which of the two calls you use**: measure where the time goes before you change
+# it.
 
 # %% [markdown]
-# ### A head that ran for a year stops after a small change
+# ### ★ A transpose in front of the head
 #
-# The head flattens what it gets. Somebody put a transpose in front of it.
+# The last layer of a model flattens what it gets. Somebody put a transpose in front.
 
 # %%
 def flatten():
@@ -297,11 +315,14 @@ y = x.transpose(0, 1)
 print("x.transpose:  shape", tuple(y.shape), "stride", y.stride())
 
 # %% [markdown]
-# `view` copies nothing, so it needs strides for the new shape on the same memory. It may
-# split any axis; it may merge axis `i` with the next only where
-# `stride[i] == stride[i+1] * size[i+1]`. For `x` that is 4 = 1·4. After the transpose
-# it would have to be 1 = 4·3. **`view` does not need contiguous memory**: it needs
-# strides that fit.
+# `view` copies nothing, so it needs strides that walk the new shape through the same
+# memory. It can split any axis. It can merge axis `i` with the next one only where
+# `stride[i] == stride[i+1] * size[i+1]`: whoever walks on past the end of a row
+# must land on the next row. For `x` that is 4 = 1·4, true. After the transpose it would
+# have to be 1 = 4·3. Axes of size 1 do not count: nobody steps along them.
+#
+# The article, like much advice, says that `view` needs contiguous memory. **It does
+# not: it needs strides that fit.**
 #
 # **Fix.** `reshape` makes the view where the strides fit, and copies where they do not.
 
@@ -322,22 +343,26 @@ for name, y in {"x[:, ::2]": x[:, ::2], "x[:, :2]": x[:, :2]}.items():
         said = f"works, stride {y.view(-1).stride()}"
     except RuntimeError:
         said = "raises"
-    print(f"{name:9} stride {y.stride()}, size {tuple(y.shape)}: view(-1) {said}")
+    sizes = tuple(y.shape)
+    print(f"{name:9} stride {y.stride()}, size {sizes}: view(-1) {said}")
 
 # %% [markdown]
-# Every second column: 4 = 2·2, one step of 2 visits them all. The first two columns:
-# 4 is not 1·2, since two cells are skipped after each row.
+# Every second column: 4 = 2·2, so steps of 2 visit them all. The first two columns: 4 is
+# not 1·2, since two cells are skipped after each row.
 #
 # *In the field.* A top-k accuracy that transposes and then flattens stopped training
 # scripts in many projects ([one of them](https://github.com/open-mmlab/mmpretrain/pull/104)).
-# The message names no axis; `x.stride()` beside `x.shape` does.
+# The message does not say which axis is to blame: print `x.stride()` beside `x.shape`.
 
 # %% [markdown]
 # ### Play with the walk
 #
-# `x` counts up; up to three steps make `y`; then `view` is tried. Find a `y` that is not
-# contiguous and has no wall. Find a view that works on a `y` with a wall. Find a step
-# that copies.
+# `x` counts up, up to three steps make `y` of it, and then `view` is tried. A *wall*
+# stands between two axes that cannot be merged. Find
+#
+# - a `y` that is not contiguous and has no wall,
+# - a view that works although `y` has a wall,
+# - a step that copies.
 
 # %%
 lk.explore("2.1-strides")
@@ -345,7 +370,7 @@ lk.explore("2.1-strides")
 # %% [markdown]
 # ### A write through a flattened name
 #
-# The scores are masked through a flat view of them.
+# One score is masked through a flattened form of the tensor.
 
 # %%
 def mask_first():
@@ -367,14 +392,22 @@ def mask_first_fixed():
 lk.trap("2.1.5", mask_first, mask_first_fixed)
 
 # %% [markdown]
-# Without the `.t()` the first version works. To write through a flat name, use `view`:
-# it raises where `reshape` would copy.
+# After a transpose, `reshape(-1)` has to copy, and the write went to the copy. Without
+# the transpose, the same line works:
+
+# %%
+scores = torch.ones(3, 2)
+scores.reshape(-1)[0] = 0
+print(scores.tolist())
 
 # %% [markdown]
-# ### The shapes are right, and the model does not learn
+# To write through a flat form, use `view`: where `reshape` would copy, `view` raises.
+
+# %% [markdown]
+# ### ★ The next layer wants the batch first
 #
-# A recurrent layer gave its output time first: one column for each sequence. The next
-# layer wants the batch first. (10, 11, 12 is the first sequence, 20, 21, 22 the second.)
+# A recurrent layer put time first: its output has one column for each sequence. Here
+# 10, 11, 12 is the first sequence and 20, 21, 22 the second.
 
 # %%
 def batch_first():
@@ -390,8 +423,9 @@ lk.predict("2.1.6")
 lk.trap("2.1.6", batch_first)
 
 # %% [markdown]
-# `view` reads the values in the order they had and deals them out into the new shape.
-# It knows sizes, not meanings. The strides tell the two operations apart:
+# `view` reads the values in their old order and deals them out into the new shape. It
+# knows sizes, not what an axis means. The model trains on mixed sequences, and nothing
+# fails. The strides tell the two operations apart:
 
 # %%
 x = torch.tensor([[10, 20], [11, 21], [12, 22]])
@@ -399,8 +433,8 @@ print("view:     ", x.view(2, 3).stride(), x.view(2, 3).tolist())
 print("transpose:", x.transpose(0, 1).stride(), x.transpose(0, 1).tolist())
 
 # %% [markdown]
-# **Fix.** `transpose` and `permute` move axes, and each value keeps its meaning; `view`
-# and `reshape` only cut the same row of values into other lengths.
+# **Fix.** `transpose` and `permute` move axes, so each value keeps its place on each of
+# them; `view` and `reshape` only cut one long row of values into other lengths.
 
 # %%
 def batch_first_fixed():
@@ -419,8 +453,8 @@ print("reshape:", red.reshape(3, 2, 2)[0].tolist())
 print("permute:", red.permute(2, 0, 1)[0].tolist())
 
 # %% [markdown]
-# *In the field.* A reader of a published model asked why `view` turns (100, 3, …) into
-# (3, 100, …) there; the answer was that with one image a batch it had never shown
+# *In the field.* In a published model `view` turned (100, 3, …) into (3, 100, …); with
+# one image in a batch it had never shown
 # ([report](https://github.com/Jingkang50/OpenPSG/issues/56)). No probe finds this: test
 # with values that say where they come from, as above.
 
@@ -477,16 +511,16 @@ def count_fixed():
 lk.trap("2.1.8", count, count_fixed)
 
 # %% [markdown]
-# `counts[i] += 1` gathers, adds, and writes back; of several writes to one cell one is
-# left ([report](https://github.com/pytorch/pytorch/issues/165503)). For plain counts,
-# `torch.bincount(classes)` does.
+# `counts[i] += 1` reads all the cells, adds, and writes back; of several writes to one
+# cell one is left ([report](https://github.com/pytorch/pytorch/issues/165503)). For plain
+# counts there is `torch.bincount(classes)`.
 
 # %% [markdown]
-# ### Exercise · one copy · 6 minutes, easy
+# ### Exercise · One copy · 6 minutes, easy
 #
 # `arrays` is a list of equally shaped float32 arrays, at least one. **Return one float32
-# tensor with a new first axis.** It owns its data, the data is copied once, and in
-# blocks, not value by value. The check counts the bytes.
+# tensor with a new first axis.** It owns its data: a later write to an array does not
+# reach it. The data is copied once, in blocks and not value by value; the check counts.
 
 # %%
 def batch(arrays):
@@ -495,7 +529,7 @@ def batch(arrays):
 batch = lk.check("2.1-batch", batch)
 
 # %% [markdown]
-# ### Exercise · will it view? · 6 minutes, medium
+# ### Exercise · Will it view? · 6 minutes, medium
 #
 # `x` is `torch.arange(24)`. **Return, for each line, whether it works (True) or raises
 # (False)**: a dict from letter to bool, or a list of ten.
@@ -517,14 +551,14 @@ view_works = lk.check("2.1-view-quiz", view_works)
 # %% [markdown]
 # ### What the article says, and what this page measured
 #
-# First creation. The values are taken again here, so the table does not depend on what
-# you changed above.
+# Folded cells collect the values for these tables. Run them; there is no need to read
+# them. First creation:
 
-# %%
-names = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64".split()
-made = [np.ones(3, name) for name in names]
+# %% jupyter={"source_hidden": true}
+dtypes = "? u1 i1 i2 i4 i8 f2 f4 f8 c8".split()  # NumPy's short names
+made = [np.ones(3, dtype) for dtype in dtypes]
 copied = sum(torch.tensor(m).data_ptr() != m.ctypes.data for m in made)
-m, whole = np.zeros(3), np.array([1, 2, 3])
+m = np.zeros(3)
 t = torch.from_numpy(m)
 same = torch.as_tensor(m).data_ptr() == m.ctypes.data
 other = torch.as_tensor(m, dtype=torch.float32).data_ptr() == m.ctypes.data
@@ -536,16 +570,14 @@ rebound = t[0].item() == m[0]
 # %% [markdown]
 # How a dtype is chosen, from an array and from a list:
 
-# %%
+# %% jupyter={"source_hidden": true}
 def kind(t):
     return str(t.dtype).removeprefix("torch.")
 
-dtypes = dict(
-    array=whole.dtype.name,
-    whole=kind(torch.from_numpy(whole)),
-    decimal=kind(torch.from_numpy(np.array([0.5]))),
-    listed=kind(torch.tensor([0.5])),
-)
+whole = np.array([1, 2, 3])
+kinds = dict(array=whole.dtype.name, whole=kind(torch.from_numpy(whole)),
+             decimal=kind(torch.from_numpy(np.array([0.5]))),
+             listed=kind(torch.tensor([0.5])))
 slow = dict(
     list=routes.ratios["torch.tensor(arrays)"],
     tolist=routes.ratios["torch.tensor(data.tolist())"],
@@ -556,10 +588,10 @@ slow = dict(
 
 # %% tags=["volatile"]
 lk.verdicts(
-    C2_1a=dict(copied=copied, dtypes=len(names)),
+    C2_1a=dict(copied=copied, dtypes=len(dtypes)),
     C2_1b=dict(same=same, other=other),
     C2_1c=dict(to_tensor=to_tensor, to_array=bool(to_array), rebound=rebound),
-    C2_1d=dtypes,
+    C2_1d=kinds,
     C2_1e=slow,
     C2_1f=saved,
 )
@@ -568,7 +600,7 @@ lk.verdicts(
 # Now layout: which views of tensors that are not contiguous work, and how many of those
 # that come after a transpose raise.
 
-# %%
+# %% jupyter={"source_hidden": true}
 def works(y, *sizes):
     try:
         y.view(*sizes)
@@ -584,7 +616,7 @@ layouts += [(p[:, ::2], 12), (p[:, :3], 12), (p[::2], 12)]
 # %% [markdown]
 # A write after `contiguous()` or `reshape`, and the bytes that layout costs:
 
-# %%
+# %% jupyter={"source_hidden": true}
 w = torch.zeros(256, 256)
 w.t().contiguous().view(-1)[0] = w.t().reshape(-1)[0] = 1
 lost = w.count_nonzero().item() == 0
@@ -602,27 +634,26 @@ with lk.track_memory() as copying:
 
 # %%
 equal = torch.equal(p.t().contiguous().view(-1), p.t().reshape(-1))
-turned = [works(y, *sizes) for y, *sizes in layouts[:3]]
-strided = [works(y, *sizes) for y, *sizes in layouts if not y.is_contiguous()]
+turned = [works(y, *to) for y, *to in layouts[:3]]
+strided = [works(y, *to) for y, *to in layouts if not y.is_contiguous()]
+already, turn = nothing.peak_bytes, turning.peak_bytes
 lk.verdicts(
     C2_1g=dict(worked=sum(strided), tried=len(strided)),
     C2_1h=dict(raised=turned.count(False), tried=len(turned)),
     C2_1i=dict(same_values=equal, write_lost=lost),
-    C2_1j=dict(
-        itself=same_tensor, already=nothing.peak_bytes, turned=turning.peak_bytes
-    ),
+    C2_1j=dict(itself=same_tensor, already=already, turned=turn),
     C2_1k=dict(views=views.peak_bytes, copy=copying.peak_bytes),
 )
 
 # %% [markdown]
-# **Transposing is free; copying is what costs.** A transpose or a view in `forward`
-# writes a few numbers of bookkeeping and touches no data.
+# **Two of these overturn common advice.** `view` does not need contiguous memory. And a
+# transpose in `forward` is nothing to avoid: it touches no data, only a copy costs.
 #
 # ### What you can do now
 #
 # - Sharing: `from_numpy` always, `as_tensor` unless the dtype changes, `torch.tensor`
 #   never; `data_ptr` settles it.
-# - Batches: stack in NumPy, share the result, name the dtype.
+# - Batches: stack in NumPy, share the result; look at the dtype before the model does.
 # - `view`: merge axis `i` with the next only where `stride[i] == stride[i+1] * size[i+1]`;
 #   where that fails, those two axes are to blame.
 # - `transpose` and `permute` move axes; `view` and `reshape` recut. A write through
@@ -642,18 +673,16 @@ lk.verdicts(
 # | sums where an index repeats | `index_add_`, `bincount` | – |
 #
 # *You can stop here. The next part, 2.2, starts with what autograd saves, and with a
-# loss whose shape is wrong without anybody noticing.*
+# network that reads digits.*
 
 # %% [markdown]
 # ## 2.2 Broadcasting and in-place
 #
 # **After this part you can**
-# - see from two shapes what will be compared with what, before a model has trained on
-#   the wrong thing,
-# - say what broadcasting costs: nothing extra in an addition, three results in some
-#   products of matrices, a hundred in a chain,
-# - predict which in-place edits autograd takes rightly, which it refuses, and which slip
-#   past it,
+# - see from two shapes what will be combined with what,
+# - say how many bytes broadcasting takes in a sum, in a chain and in a matrix product,
+# - predict which in-place edits autograd handles rightly, which it refuses, and which it
+#   does not notice,
 # - use `no_grad` for edits where that is right, and only there.
 #
 # *One sitting, about 40 minutes. Needs strides and shared memory (part 2.1). Any computer
@@ -681,10 +710,10 @@ y.mul_(2)
 print("after y.mul_(2):  version", y._version)
 
 # %% [markdown]
-# That is all this part needs. Three of its six traps are about what broadcasting pairs
-# and allocates, one runs into this check, and two get past it.
+# That is all this part needs to know of autograd. Its first three traps are about
+# broadcasting; the other three edit tensors in place.
 #
-# ### One number per image
+# ### ★ One number per image
 #
 # A small network looks at a handwritten digit and answers with its value, 0 to 9, as one
 # number. (A classifier would do better; a single output is the point here.) The data are
@@ -726,12 +755,15 @@ def share_left(model):
     return round(float(error / variance), 1)
 
 def train():
-    return share_left(fit(lambda prediction, y: ((prediction - y) ** 2).mean()))
+    def loss_of(prediction, y):
+        return ((prediction - y) ** 2).mean()
+
+    return share_left(fit(loss_of))
 
 lk.predict("2.2.1")
 
 # %% [markdown]
-# Twenty passes over the data take about a second.
+# Twenty passes over the data take a second or two.
 
 # %%
 lk.trap("2.2.1", train)
@@ -739,19 +771,20 @@ lk.trap("2.2.1", train)
 # %% [markdown]
 # The model returns `(N, 1)`, the targets are `(N,)`. Broadcasting aligns shapes at their
 # right end and fills up with ones on the left: `(N, 1)` meets `(1, N)`, and the difference
-# is `(N, N)`, every prediction against every target. See which model that loss prefers:
+# is `(N, N)`, every prediction against every target. Which model does such a loss prefer?
 
 # %%
 perfect = values[:, None]
 constant = torch.full_like(perfect, values.mean())
 print("shape of the difference:", tuple((perfect - values).shape))
-print(f"loss of a perfect model:     {((perfect - values) ** 2).mean():.1f}")
-print(f"loss of answering the mean:  {((constant - values) ** 2).mean():.1f}")
+for name, answers in {"perfect": perfect, "the mean": constant}.items():
+    loss = ((answers - values) ** 2).mean()
+    print(f"loss of answers that are {name}: {loss:.1f}")
 
 # %% [markdown]
-# A perfect model is punished twice as hard as one that answers 4.5 to everything. Training
-# obeys: it unlearns the images, and the loss comes to rest at the variance of the targets.
-# A loss that settles there is the sign to look for.
+# A perfect model has twice the loss of one that answers the mean to everything. So
+# training ends at the mean, and the loss settles at the variance of the targets, 8.2. A
+# loss that settles there is the sign to look for.
 #
 # **Fix.** Give both sides one shape, so that each prediction meets its own target.
 # `squeeze(1)` names the axis to drop; a bare `squeeze()` would also drop a batch of one.
@@ -775,19 +808,20 @@ lk.fix("2.2.1", train_fixed)
 # %%
 import warnings
 
-print(f"accuracy of perfect answers: {(perfect == values).float().mean():.2f}")
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    F.mse_loss(perfect, values)
-print("mse_loss warns:", "Using a target size" in str(caught[0].message))
+accuracy = (perfect == values).float().mean()
+print(f"accuracy of perfect answers: {accuracy:.2f}")
+for loss_of in (F.mse_loss, F.l1_loss, F.huber_loss):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loss_of(perfect, values)
+    print(loss_of.__name__, "warns:", len(caught) == 1)
 try:
     F.binary_cross_entropy_with_logits(perfect, values)
 except ValueError as error:
     print("binary cross-entropy raises:", error)
 
 # %% [markdown]
-# `mse_loss`, `l1_loss` and `huber_loss` warn and go on, and Python shows a warning once
-# per line of code. A loss or metric written by hand says nothing.
+# Three warn and go on, one raises. A loss or a metric that is written by hand says nothing.
 #
 # *In the field.* [Reported in 2019](https://github.com/pytorch/pytorch/issues/16045), which
 # led to the warning; [found again in
@@ -812,15 +846,17 @@ lk.predict("2.2.2")
 # The fix does the same for four points at a time:
 
 # %%
-def distances_in_chunks():
-    chunks = points.split(4)
-    return torch.cat([((c[:, None] - points) ** 2).sum(-1) for c in chunks])
+def in_chunks(x):
+    chunks = x.split(4)
+    return torch.cat([((c[:, None] - x) ** 2).sum(-1) for c in chunks])
 
-lk.trap("2.2.2", distances, distances_in_chunks)
+lk.trap("2.2.2", distances, lambda: in_chunks(points))
 
 # %% [markdown]
-# It is the chain that costs, not the broadcasting. A broadcast addition allocates its
-# result and nothing else, and a loop of them holds two results, the old and the new:
+# It is the chain that costs: the difference and its square have one axis more than the
+# result. **Broadcasting alone copies nothing in a sum**, whatever the article says: an
+# addition allocates its result, and a loop of them holds two, the old one and the new.
+# The peak in bytes, where a result has 1000 · 1000 · 4:
 
 # %%
 column, row = torch.randn(1000, 1), torch.randn(1, 1000)
@@ -835,54 +871,50 @@ def peak_of(work):
         work()
     return memory.peak_bytes
 
-# %% [markdown]
-# In bytes, where a result has 1000 · 1000 · 4:
-
-# %%
 print("one addition:    ", peak_of(lambda: column + row))
 print("1,000 in a loop: ", peak_of(lambda: add_in_a_loop(1000)))
 
 # %% [markdown]
-# There are more ways to these distances, and bytes alone do not choose between them. Ask
-# for accuracy too, also for data far from the origin, as coordinates on a map or
-# timestamps are.
+# There are more ways to these distances. Compare them by their accuracy too, and also for
+# data far from the origin, as coordinates on a map or timestamps are.
 
 # %%
 def by_products(x):
     n = x.square().sum(1)
     return n[:, None] + n - 2 * x @ x.T
 
-def in_chunks(x):
-    return torch.cat([((c[:, None] - x) ** 2).sum(-1) for c in x.split(4)])
+def by_cdist(x):
+    return torch.cdist(x, x) ** 2
 
 def without_matmul(x):
-    return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") ** 2
+    mode = "donot_use_mm_for_euclid_dist"
+    return torch.cdist(x, x, compute_mode=mode) ** 2
 
 # %% [markdown]
-# "Right" means: between the first 100 points no value is off by more than 0.001, where a
-# typical one is 128.
+# "Right" means here: between the first 100 points no value is off by 0.001 or more; a
+# typical value is 128.
 
 # %%
 ways = {"three axes": lambda x: ((x[:, None] - x) ** 2).sum(-1),
         "chunks": in_chunks, "|x|² + |y|² − 2 x·y": by_products,
-        "cdist ** 2": lambda x: torch.cdist(x, x) ** 2,
-        "cdist ** 2, no matmul": without_matmul}
-print(f"{'':22} peak in MB   right near 0   right near 1000")
+        "cdist ** 2": by_cdist, "cdist ** 2, no matmul": without_matmul}
+print(" " * 22, "peak in MB   right near 0   right near 1000")
 for name, way in ways.items():
     right = []
     for x in (points[:100], points[:100] + 1000):
         truth = ways["three axes"](x.double())
-        right.append("yes" if (way(x) - truth).abs().max() < 0.001 else "no")
+        off = (way(x) - truth).abs().max()
+        right.append("yes" if off < 0.001 else "no")
     peak = peak_of(lambda: way(points)) / 1e6
     print(f"{name:22} {peak:8.0f}      {right[0]:12}   {right[1]}")
 
 # %% [markdown]
-# `cdist` gives distances, not squares, and by default it takes the form with products as
-# soon as there are more than 25 points. That form gets a small number as the difference of
-# two huge ones: near 1000 the digits that mattered are gone. **A lighter way is a fix only
-# if its values are still right.**
+# `cdist` gives distances, not squares, and by default it uses the form with products as
+# soon as one side has more than 25 points. That form gets a small number as the difference
+# of two huge ones, and near 1000 the digits that matter are gone. **A lighter way is a fix
+# only if its values are still right.**
 #
-# *In the field.* [Points at a distance from
+# *In the field.* With the default `cdist`, [points were at a distance from
 # themselves](https://github.com/pytorch/pytorch/issues/57690).
 
 # %% [markdown]
@@ -911,11 +943,11 @@ def per_head_einsum():
 lk.trap("2.2.3", per_head, per_head_einsum)
 
 # %% [markdown]
-# `matmul` hands its work to a batched product with *one* batch axis and no broadcasting. It
-# expands both operands to `(32, 8, …)` and has to merge 32 and 8 into one axis. Part 2.1
-# told when that is free: when a `view` can describe it. A stretched axis (stride 0) beside
-# a real one cannot be merged, so a copy is made; an operand stretched along the *whole*
-# batch can. In training, the copies also stay until the backward. Peaks, in results:
+# `matmul` hands its work to a batched product, which knows *one* batch axis and no
+# broadcasting. So it expands both operands to `(32, 8, …)` and merges 32 and 8 into one
+# axis of 256. Part 2.1 told when that is free: where a `view` can do it. An axis that was
+# stretched has stride 0, and beside a real axis it cannot be merged, so the operand is
+# copied out. Peak memory, in multiples of the result:
 
 # %%
 full = torch.randn(32, 8, 128, 128)
@@ -927,30 +959,36 @@ for name, (left, right) in cases.items():
     print(f"{name:24} {peak_of(lambda: left @ right) / full.nbytes:.1f}")
 
 # %% [markdown]
-# *In the field.* [40 GB for one product](https://github.com/pytorch/pytorch/issues/154128);
-# [66 GiB, and 2 GiB with
+# Both operands stretched, one stretched, one stretched along the whole batch (two axes of
+# stride 0 do merge), and one without a batch.
+#
+# *In the field.* One product took [40
+# GB](https://github.com/pytorch/pytorch/issues/154128); another took [66 GiB, and 2 GiB with
 # `einsum`](https://github.com/pytorch/pytorch/issues/149302).
 #
 # ### Try it: two shapes
 #
-# Type two shapes, press Enter, choose an operation. Upper half: the axes, aligned at the
-# right; `–` is no axis, Σ is summed away. Lower half: bytes, as measured just now, without
-# the gradient that comes in. Find a pair that clashes and the one number that cures it, an
-# operation that keeps something for the backward, a `@` that takes three results and one
-# that takes a single one.
+# Type two shapes, press Enter, and choose an operation. The upper half shows the axes,
+# aligned at the right (`–`: no axis, Σ: summed away). The lower half shows bytes, measured
+# just now, without the gradient that comes in. Find
+#
+# - a pair that clashes, and the one number that cures it,
+# - an operation that keeps something for the backward,
+# - a `@` that takes three times its result, and one that takes its result alone.
 
 # %%
 lk.explore("2.2-broadcast")
 
 # %% [markdown]
-# ### Somebody moved the ReLU
+# ### ★ Somebody moved the ReLU
 #
 # A residual block adds its input to what its layer made of it, in place, to save memory.
-# It worked with the ReLU after the addition. Now the ReLU comes first.
+# Until yesterday the ReLU came after the addition; now it comes first.
 
 # %%
 layer = nn.Linear(2, 2)
-nn.init.eye_(layer.weight), nn.init.zeros_(layer.bias)
+nn.init.eye_(layer.weight)
+nn.init.zeros_(layer.bias)
 
 def block():
     x = torch.tensor([[1.0, -2.0]], requires_grad=True)
@@ -968,15 +1006,16 @@ lk.predict("2.2.4")
 lk.trap("2.2.4", block)
 
 # %% [markdown]
-# Output 0 of the ReLU was saved at version 0 and found at version 1. So whether an edit is
-# refused depends on what was saved. Here are a dozen operations; guess, for each, whether
-# `add_(1)` on its result is refused.
+# The ReLU saved its result at version 0, and `backward` found it at version 1. So whether
+# an edit is refused depends on what was saved. Here are a dozen operations. For each,
+# guess: if `add_(1)` edits the result, does `backward` refuse?
 
 # %%
 dozen = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "exp": torch.exp,
-         "sqrt": torch.sqrt, "softmax": lambda x: x.softmax(0), "relu": F.relu,
-         "gelu": F.gelu, "silu": F.silu, "sin": torch.sin, "x * x": lambda x: x * x,
-         "x ** 3": lambda x: x**3, "x + 1": lambda x: x + 1}
+         "sqrt": torch.sqrt, "softmax": lambda x: x.softmax(0),
+         "relu": F.relu, "gelu": F.gelu, "silu": F.silu, "sin": torch.sin,
+         "x * x": lambda x: x * x, "x ** 3": lambda x: x**3,
+         "x + 1": lambda x: x + 1}
 
 def refused(call):
     try:
@@ -986,22 +1025,25 @@ def refused(call):
     return False
 
 # %% [markdown]
-# What each node saved can be asked: `_saved_result`, or `_saved_self` for its input.
+# Each node tells what it saved: its result as `_saved_result`, its input as `_saved_self`.
 
 # %%
 kept, raised = {}, {}
 for name, operation in dozen.items():
     x = torch.tensor([0.2, 0.5, 0.8], requires_grad=True)
     y = operation(x)
-    names = {"_saved_result": "its result", "_saved_self": "its input"}
-    kept[name] = next((n for s, n in names.items() if hasattr(y.grad_fn, s)), "neither")
+    kept[name] = "neither"
+    for what in ("result", "self"):
+        if hasattr(y.grad_fn, f"_saved_{what}"):
+            kept[name] = "its result" if what == "result" else "its input"
     y.add_(1)
     raised[name] = refused(lambda: y.sum().backward())
-    print(f"{name:8} saved {kept[name]:11} {'raises' if raised[name] else 'fine'}")
+    said = "raises" if raised[name] else "fine"
+    print(f"{name:8} saved {kept[name]:11} {said}")
 
 # %% [markdown]
-# Operations whose slope is easily computed from their result save the result. ReLU is one
-# of them; GELU and SiLU are not.
+# An operation whose slope follows easily from its result saves the result: the slope of
+# `exp` *is* its result. ReLU is of this kind; GELU and SiLU are not.
 #
 # **Fix.** `h = h + x` makes a new tensor, so the saved one stays as it was.
 
@@ -1031,37 +1073,40 @@ for name, forward in tries.items():
     print(f"{name:20}", "raises" if no else "fine")
 
 # %% [markdown]
-# So a blanket "never in place in `forward`" is stricter than needed: what was not saved may
-# be edited, and the edit is recorded. But what is there to gain? The bytes of a forward
-# through eight layers, once with `nn.ReLU()` and once with `nn.ReLU(inplace=True)`:
+# **"Never in place in `forward`" is stricter than needed**: what was not saved may be
+# edited, and the edit is recorded. But how much is there to gain? Bytes of a forward
+# through eight layers, with `nn.ReLU()` and with `nn.ReLU(inplace=True)`:
 
 # %%
 def bytes_of_forward(inplace):
-    layers = [m for _ in range(8) for m in (nn.Linear(256, 256), nn.ReLU(inplace))]
-    model, batch = nn.Sequential(*layers), torch.randn(1024, 256)
+    model, batch = nn.Sequential(), torch.randn(1024, 256)
+    for _ in range(8):
+        model.extend([nn.Linear(256, 256), nn.ReLU(inplace)])
     with lk.track_memory() as memory:
         loss = model(batch).sum()
-    return {"peak": memory.peak_bytes, "kept": memory.live_bytes - loss.nbytes}
+    stays = memory.live_bytes - loss.nbytes
+    return {"peak": memory.peak_bytes, "kept": stays}
 
 plain, inplace = bytes_of_forward(False), bytes_of_forward(True)
 for name, taken in {"ReLU()": plain, "ReLU(inplace=True)": inplace}.items():
-    peak, kept_bytes = taken["peak"] / 1e6, taken["kept"] / 1e6
-    print(f"{name:19} peak {peak:.1f} MB, kept for the backward {kept_bytes:.1f} MB")
+    peak, stays = taken["peak"] / 1e6, taken["kept"] / 1e6
+    print(f"{name:19} peak {peak:.1f} MB, for the backward {stays:.1f} MB")
 
 # %% [markdown]
-# In place saves one tensor for a moment. What the backward needs stays as large as it was.
+# **In place saves one tensor for a moment**; what the backward needs is as large as before.
 #
 # *In the field.* An upgrade of PyTorch turned [three in-place
 # operations](https://github.com/vislearn/FrEIA/pull/164) into this error; [`sigmoid` raises
 # where the same function written out does
 # not](https://github.com/pytorch/pytorch/issues/9391). With
-# `torch.autograd.set_detect_anomaly(True)` the message comes with the forward line whose
-# saved value was lost.
+# `torch.autograd.set_detect_anomaly(True)`, PyTorch also prints the line of the forward
+# whose saved value was edited.
 
 # %% [markdown]
 # ### A limit, set by hand
 #
-# Large activations are cut off at 5: through `.data`, because that never complains.
+# Large activations are cut off at 5. The edit goes through `.data`, to keep autograd out of
+# it.
 
 # %%
 def limited():
@@ -1086,38 +1131,43 @@ def limited_fixed():
 lk.trap("2.2.5", limited, limited_fixed)
 
 # %% [markdown]
-# `.data` is the same memory with a version counter of its own. Which doors to a tensor's
-# memory does the check watch? Each of these will set to 0 a result that `exp` has saved:
+# `.data` is the same memory with a version counter of its own. There are four ways to edit
+# a tensor without recording it; each of these sets to 0 a result that `exp` has saved.
+# Which of the four does the check notice?
 
 # %%
 def inside_no_grad(y):
     with torch.no_grad():
         y.zero_()
 
-doors = {"detach()": lambda y: y.detach().zero_(), "no_grad": inside_no_grad,
-         ".data": lambda y: y.data.zero_(),
-         ".numpy()": lambda y: y.detach().numpy().fill(0)}
+ways_in = {"detach()": lambda y: y.detach().zero_(),
+           "no_grad": inside_no_grad,
+           ".data": lambda y: y.data.zero_(),
+           ".numpy()": lambda y: y.detach().numpy().fill(0)}
 
 # %% [markdown]
 # The true gradient at 1 is 2.718.
 
 # %%
 outcome = {}
-for door, edit in doors.items():
+for way_in, edit in ways_in.items():
     x = torch.tensor([1.0], requires_grad=True)
     y = x.exp()
     edit(y)
     silent = not refused(y.backward)
-    outcome[door] = f"silent, gradient {x.grad.item():.0f}" if silent else "caught"
-    print(f"{door:9} version {y._version}   {outcome[door]}")
+    outcome[way_in] = "caught"
+    if silent:
+        outcome[way_in] = f"silent, gradient {x.grad.item():.0f}"
+    print(f"{way_in:9} version {y._version}   {outcome[way_in]}")
 
 # %% [markdown]
-# `.detach()` shares memory *and* version: use it. An array behind `from_numpy` that is
-# refilled before `backward` is a hole of the same kind. *In the field.* [`.data` or
+# `.detach()` shares memory *and* version: use it instead of `.data`. NumPy knows of no
+# version, so an array behind `from_numpy` that is refilled before `backward` is not noticed
+# either. *In the field.* [`.data` or
 # `.detach()`](https://github.com/pytorch/pytorch/issues/6990), asked and answered.
 #
-# Other edits do not look like edits. These are recorded, so the gradient is right, but for
-# another function than was meant:
+# Other edits do not look like edits. These are recorded, so the gradient is right, but it
+# is that of another function than was meant:
 
 # %%
 def shifted(z):
@@ -1126,9 +1176,10 @@ def shifted(z):
 
 caller, skip = torch.tensor([-1.0, 2.0]), torch.tensor([-1.0, 2.0])
 shifted(caller)
-print("the caller's tensor, after a callee said z += 1:", caller.tolist())
-print("x + relu(x):              ", (skip + F.relu(skip)).tolist())
-print("x + nn.ReLU(True)(x):     ", (skip + nn.ReLU(inplace=True)(skip)).tolist())
+print("the caller's tensor, after a callee's z += 1:", caller.tolist())
+print("x + relu(x):         ", (skip + F.relu(skip)).tolist())
+relu = nn.ReLU(inplace=True)
+print("x + nn.ReLU(True)(x):", (skip + relu(skip)).tolist())
 
 # %% [markdown]
 # The last line is [a real residual
@@ -1136,7 +1187,7 @@ print("x + nn.ReLU(True)(x):     ", (skip + nn.ReLU(inplace=True)(skip)).tolist(
 # `relu(x)` where `x` was meant.
 
 # %% [markdown]
-# ### Wrapped up, to be on the safe side
+# ### ★ Wrapped up, to be on the safe side
 #
 # Activations are rescaled in place. Somebody had read that in-place edits can be used
 # freely inside `no_grad`, and wrapped the line.
@@ -1161,8 +1212,8 @@ lk.trap("2.2.6", scale)
 
 # %% [markdown]
 # `no_grad` protects nothing. It turns recording off: the values of `h` change, the graph
-# behind `h` does not. The version does go up, but only saved values are checked, and a
-# product with the constant 3 saves no `h`.
+# behind `h` does not. The version of `h` goes up, but only saved values are checked, and
+# no operation here saved `h`.
 
 # %%
 w = torch.tensor(1.0, requires_grad=True)
@@ -1170,17 +1221,19 @@ h = w * 3
 with torch.no_grad():
     h.mul_(10)
 print("h is", h.item(), "at version", h._version)
-print("its graph:", h.grad_fn.name(), "of", h.grad_fn.next_functions[0][0].name())
+before, _ = h.grad_fn.next_functions[0]
+print("its graph:", h.grad_fn.name(), "of", before.name())
 h.backward()
 print("gradient:", w.grad.item())
 
 # %% [markdown]
-# One multiplication in the graph, where two were done; `AccumulateGrad` is `w` itself.
+# One multiplication is in the graph, where two were done; `AccumulateGrad` stands for `w`.
 #
-# **This overturns common advice.** An in-place edit inside `no_grad` is not the safe one:
-# it is the one autograd cannot get right. [The documentation's
-# sentence](https://docs.pytorch.org/docs/stable/autograd.html#in-place-correctness-checks)
-# that in-place code without errors has right gradients is true of recorded edits only.
+# **This overturns common advice.** Inside `no_grad` an in-place edit is not safe: autograd
+# does not know of it, and returns the gradient of another function. [The documentation
+# says](https://docs.pytorch.org/docs/stable/autograd.html#in-place-correctness-checks) that
+# in-place code which raises no error has right gradients; that is true of recorded edits
+# only.
 #
 # **Fix.** Take `no_grad` away: the edit becomes a node of the graph, with its own slope.
 
@@ -1196,8 +1249,8 @@ def scale_fixed():
 lk.fix("2.2.6", scale_fixed)
 
 # %% [markdown]
-# **Transfer.** A ReLU by hand: `with torch.no_grad(): h.clamp_(min=0)`. Which gradient does
-# an entry get that was cut to 0? And where is `no_grad` right?
+# **Transfer.** A ReLU by hand: `with torch.no_grad(): cut.clamp_(min=0)`. Which gradient
+# does an entry get that was cut to 0? And where is `no_grad` right?
 
 # %%
 v = torch.tensor([-1.0, 2.0], requires_grad=True)
@@ -1211,13 +1264,14 @@ with torch.no_grad():
 print("after a step: ", v.tolist(), " is a leaf:", v.is_leaf)
 
 # %% [markdown]
-# The cut entry gets 3, as if it had passed. And `no_grad` is right for **leaves, between a
-# `backward` and the next forward**: updates, initial values, averages of weights. No graph
-# hangs on them then, and this is what optimizers do.
+# The cut entry gets 3, as if it had passed. And `no_grad` is right for **leaves** (tensors
+# that no operation made, such as weights) **between a `backward` and the next forward**:
+# updates, initial values, averages of weights. No graph depends on their values then, and
+# this is what optimizers do.
 #
-# *In the field.* Activations normalised, masked or clipped "without gradient" in the middle
-# of `forward`: nothing fails, the model is a little worse than it could be. `gradcheck`
-# compares gradients with differences of values, and finds it:
+# *In the field.* Activations are normalised, masked or clipped "without gradient" in the
+# middle of `forward`. Nothing fails, and the model is a little worse than it could be.
+# `gradcheck` compares gradients with differences of values, and finds it:
 
 # %%
 def scaled(w):
@@ -1230,12 +1284,13 @@ one = torch.ones(1, dtype=torch.float64, requires_grad=True)
 print("passes:", torch.autograd.gradcheck(scaled, one, raise_exception=False))
 
 # %% [markdown]
-# ### Exercise · distances within a budget · 8 minutes, medium
+# ### Exercise · Distances within a budget · 8 minutes, medium
 #
 # Deliver the squared distances between the rows of `x`, (N, D), and of `y`, (M, D), as an
-# (N, M) tensor: new tensors take at most **four times the result's bytes** at their peak,
-# and no value is off by more than **0.01**, be it one cloud of points around 1000 or two
-# clouds far apart. Entry by entry, too slow: `d[i, j] = ((x[i] - y[j]) ** 2).sum()`.
+# (N, M) tensor: `d[i, j] = ((x[i] - y[j]) ** 2).sum()`, but not entry by entry, which is
+# too slow. New tensors and arrays take at most **four times the result's bytes** at their
+# peak. No value is off by more than **0.01**, be it one cloud of points around 1000 or two
+# clouds far apart.
 
 # %%
 def pairwise(x, y):
@@ -1249,9 +1304,10 @@ pairwise = lk.check("2.2-pairwise", pairwise)
 #
 # ### What the article says, and what this page measured
 #
-# Some figures are still missing. First, NumPy's rules on seven pairs of shapes:
+# The folded cells collect the figures that are still missing. Run them; there is no need
+# to read them. First, NumPy's rules on seven pairs of shapes:
 
-# %%
+# %% jupyter={"source_hidden": true}
 def shape_of_sum(library, a, b):
     try:
         return tuple((library.ones(a) + library.ones(b)).shape)
@@ -1265,10 +1321,10 @@ grow = refused(lambda: torch.ones(4, 1).add_(torch.ones(1, 4)))
 C2_2a = dict(tried=len(pairs), same=same, refused=grow)
 
 # %% [markdown]
-# Then the bytes of additions, and of the backward of a product `a * b`, which does write
-# out blocks of the result's size before it sums them:
+# The bytes of additions, and of the backward of a product `a * b`, which does write out
+# blocks of the result's size before it sums them:
 
-# %%
+# %% jupyter={"source_hidden": true}
 a, b = column.clone().requires_grad_(), row.clone().requires_grad_()
 product, incoming = a * b, torch.ones(1000, 1000)
 back = peak_of(lambda: torch.autograd.grad(product, (a, b), incoming))
@@ -1276,16 +1332,16 @@ add = peak_of(lambda: column + row)
 C2_2b = dict(result=product.nbytes, forward=add, backward=back)
 peaks = {f"peak_{n}": peak_of(lambda: add_in_a_loop(n)) for n in (10, 1000)}
 chain = peak_of(lambda: ways["three axes"](points))
-C2_2c = dict(result=product.nbytes, pairwise=chain, small=500 * 500 * 4, **peaks)
-by_einsum = peak_of(lambda: torch.einsum("stf,hfg->shtg", tokens, heads))
-copied, flat = (peak_of(lambda: c[0] @ c[1]) for c in list(cases.values())[::3])
-C2_2d = dict(result=full.nbytes, matmul=copied, einsum=by_einsum, flat=flat)
+C2_2c = dict(result=product.nbytes, pairwise=chain, small=1_000_000, **peaks)
+C2_2d = dict(result=full.nbytes, matmul=peak_of(per_head),
+             einsum=peak_of(per_head_einsum),
+             flat=peak_of(lambda: full @ heads[0]))
 
 # %% [markdown]
 # Three recorded edits, against the same functions without edits; and the edits that are
 # refused at once:
 
-# %%
+# %% jupyter={"source_hidden": true}
 def slope(function):
     x = torch.tensor([0.5, -2.0], requires_grad=True)
     return torch.autograd.grad(function(x).sum(), x)[0]
@@ -1293,7 +1349,7 @@ def slope(function):
 edits = [(lambda x: x.clone().add_(1).square(), lambda x: (x + 1).square()),
          (lambda x: F.relu_(layer(x)), lambda x: F.relu(layer(x))),
          (lambda x: (x * 3).mul_(10), lambda x: x * 30)]
-right = sum(torch.equal(slope(edited), slope(plain)) for edited, plain in edits)
+right = sum(torch.equal(slope(f), slope(g)) for f, g in edits)
 leaf = torch.ones(4, requires_grad=True)
 chunk = (leaf * 1).chunk(2)[0]
 no_edit = refused(lambda: leaf.add_(1)) and refused(lambda: chunk.add_(1))
@@ -1301,9 +1357,9 @@ no_edit = refused(lambda: leaf.add_(1)) and refused(lambda: chunk.add_(1))
 # %% [markdown]
 # And what the cells above have found, in short:
 
-# %%
-caught = ", ".join(f"`{d}`" for d in doors if outcome[d] == "caught")
-silent = ", ".join(f"`{d}`" for d in doors if outcome[d] != "caught")
+# %% jupyter={"source_hidden": true}
+caught = " or ".join(f"`{w}`" for w in ways_in if outcome[w] == "caught")
+silent = " or ".join(f"`{w}`" for w in ways_in if outcome[w] != "caught")
 z = torch.tensor([-1.0, 2.0])
 C2_2g = dict(caught=caught, silent=silent, residual=(z + F.relu_(z)).tolist())
 C2_2h = dict(callee=caller.tolist(), module=skip.tolist(), refused=no_edit)
@@ -1331,10 +1387,12 @@ lk.verdicts(
 )
 
 # %% [markdown]
-# **You can now**
-# - see from two shapes what will be compared with what,
-# - say what broadcasting costs in an addition, a product of matrices and a chain,
-# - predict which in-place edits are taken, refused, or slip past,
+# ### What you can do now
+#
+# - see from two shapes what will be combined with what,
+# - say how many bytes broadcasting takes: in a sum those of the result, in a chain those of
+#   every axis in between, in a matrix product up to three results,
+# - predict which in-place edits autograd handles rightly, refuses, or does not notice,
 # - use `no_grad` for edits of leaves between steps, and only there.
 #
 # **Keep this**
@@ -1344,9 +1402,9 @@ lk.verdicts(
 # | `prediction - y` | `(N, 1) - (N,)` is `(N, N)`: assert equal shapes before every loss and metric |
 # | `a + b` | stretched operands cost nothing; the result, and the backward's blocks, do |
 # | `a[:, None] - b` | count the axes of what is in between, not of the result |
-# | `a @ b` | half-stretched batch axes are copied out: `einsum`, or an operand with two axes |
+# | `a @ b` | a batch axis that is stretched beside a real one is copied out: use `einsum`, or an operand with two axes |
 # | `h += x`, `relu_` | refused only if the old value was saved: sigmoid, tanh, exp, sqrt, softmax, ReLU save their result |
-# | `.data`, `.numpy()` | no version moves: wrong gradients without a word; use `.detach()` |
+# | `.data`, `.numpy()` | edits move no version: wrong gradients without a word; use `.detach()` |
 # | `with torch.no_grad():` | edits inside are not in the graph: only for leaves, between steps |
 #
 # *You can stop here; the next part starts with the device a tensor lives on, and needs
@@ -1358,38 +1416,38 @@ lk.verdicts(
 # **After this part you can**
 # - write code that uses a GPU where there is one and runs where there is none,
 # - make new tensors where the data are, in their dtype,
-# - say what `.to` reaches and what it leaves behind: lists, plain attributes, the optimizer's state,
+# - say what `.to` reaches and what it leaves behind,
 # - prove without a GPU that a module follows its input to any device and dtype.
 #
 # *One sitting, about 35 minutes. No GPU is needed; where there is one, the page uses it. Read 2.1 first.*
 
 # %% [markdown]
-# ### The demo works on your machine, and only there
+# ### The demo goes to a machine without a GPU
 #
-# A line that names a device runs on the machine it was written on. `without_gpu` shows what a colleague without a GPU
-# would see: where there is none it just runs the line, elsewhere in a new process from which every GPU is hidden.
+# `without_gpu` shows what a line does there. Where there is no GPU it just runs the line; elsewhere it runs it in a new
+# process from which every GPU is hidden.
 
 # %%
 import os
-import subprocess
 import sys
+from subprocess import run
 
 def without_gpu(line):
     if not torch.cuda.is_available():
-        return str(eval(line, {"torch": torch, "x": torch.ones(2)}))
-    done = subprocess.run(
-        [sys.executable, "-c", f"import torch; x = torch.ones(2); print({line})"],
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True)
+        return str(eval(line))
+    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = run([sys.executable, "-c", f"import torch; print({line})"],
+               env=hidden, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     return done.stdout.strip()
 
 # %% [markdown]
-# The article warns of `.cuda()` and advises `.to`. Here is `.to`.
+# The article warns of `.cuda()` and advises `.to`. This is `.to`:
 
 # %%
 def move():
-    return without_gpu('x.to("cuda").device')
+    return without_gpu('torch.ones(2).to("cuda").device')
 
 lk.predict("2.3.1")
 
@@ -1399,31 +1457,32 @@ lk.predict("2.3.1")
 # %% tags=["nbval-ignore-output"]
 def move_fixed():
     device = '"cuda" if torch.cuda.is_available() else "cpu"'
-    return without_gpu(f"x.to({device}).device")
+    return without_gpu(f"torch.ones(2).to({device}).device")
 
 lk.trap("2.3.1", move, move_fixed)
 
 # %% [markdown]
-# Ask once, at the top of the program, and pass the device on. The text of the error depends on how torch was built: a
-# build for CPUs says "not compiled with CUDA", a build for CUDA looks for a driver first.
+# **It is the question that helps, not `.to` in place of `.cuda()`.** Ask once, at the top of the program, and pass the
+# device on. The text of the error depends on how torch was built: a build for CPUs says "not compiled with CUDA", a
+# build for CUDA looks for a driver first.
 #
-# ### A constant that was always there
+# ### ★ A constant that was always there
 #
 # The rest of this part needs a second device. Where there is no GPU, `meta` will do: its tensors have a shape, a dtype
-# and a device, but no values. Nothing is computed on it, and `+` still insists that both operands are on one device.
+# and a device, but no values. Nothing is computed on it, but `+` still checks the devices of its operands.
 
 # %% tags=["nbval-ignore-output"]
 second = "cuda" if torch.cuda.is_available() else "meta"
 print("second device on this page:", second)
 
 # %% [markdown]
-# A model ran on the CPU for months. Its `forward` adds an offset that it makes on the spot.
+# A model ran on the CPU for months, and now goes to another device. Its `forward` adds an offset that it makes on the spot.
 
 # %%
 def add_offset():
     x = torch.ones(32, 10, device=second)
     offset = torch.zeros(10)
-    return x + offset
+    return (x + offset).shape
 
 lk.predict("2.3.2")
 
@@ -1442,8 +1501,8 @@ print("default device:", torch.get_default_device())
 print("torch.zeros(10) is on:", torch.zeros(10).device)
 
 # %% [markdown]
-# On a GPU the message reads differently. A fake tensor, which has no memory either, claims to be on CUDA and shows it
-# on any machine (older versions of torch word it their own way; chapter 08 plans memory with such tensors):
+# On a GPU the message reads differently. A *fake* tensor, which has no memory either, can claim to be on CUDA, so it
+# shows that message on any machine (in the words of your version of torch):
 
 # %% tags=["nbval-ignore-output"]
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -1457,17 +1516,17 @@ with FakeTensorMode(), torch.no_grad():
 # %% [markdown]
 # **Fix.** `x.new_zeros(10)` takes the device *and* the dtype from `x`, so it is right wherever the module goes.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 def add_offset_fixed():
     x = torch.ones(32, 10, device=second)
     offset = x.new_zeros(10)
-    return (x + offset).device.type == second
+    return (x + offset).shape
 
 lk.fix("2.3.2", add_offset_fixed)
 
 # %% [markdown]
-# **The common advice is half of it.** `torch.zeros(10, device=x.device)` also cures the error. It leaves the dtype at
-# float32, and one float32 operand turns a bfloat16 activation into float32, twice the bytes, without a word:
+# **The common advice, `torch.zeros(10, device=x.device)`, is half of it.** It also cures the error, but leaves the dtype
+# at float32, and one float32 operand turns a bfloat16 activation into float32: twice the bytes, without a word.
 
 # %%
 half = torch.ones(2, 10, dtype=torch.bfloat16)
@@ -1487,12 +1546,16 @@ def added_to_second(operand):
     except RuntimeError as error:
         return type(error).__name__
 
-operands = {"number": 0.5, "scalar": torch.tensor(0.5), "vector": torch.tensor([0.5])}
-accepted = {name: added_to_second(operand) for name, operand in operands.items()}
+accepted = {
+    "number": added_to_second(0.5),
+    "scalar": added_to_second(torch.tensor(0.5)),
+    "vector": added_to_second(torch.tensor([0.5])),
+}
 print(accepted)
 
 # %% [markdown]
-# A 0-dim tensor counts as a number, and numbers belong to no device. One pair of brackets more, and it raises.
+# A tensor without axes (0-dim) counts as a number, and numbers belong to no device. One pair of brackets more, and it
+# raises.
 #
 # *In the field.* Position tables and masks are the usual suspects, since they are made from a length inside `forward`:
 # [a Transformer's positional encoding](https://github.com/wingedsheep/transformer/issues/4) is one of many. A unit test
@@ -1504,9 +1567,9 @@ mixed = torch.ones(2, 3, device="meta") @ torch.ones(3, 2)
 print("a meta matrix times a CPU matrix is on:", mixed.device)
 
 # %% [markdown]
-# ### The line that looks right in every review
+# ### A batch for a float64 model
 #
-# A batch is converted before it goes into a float64 model. The model then complains about the dtype of its input.
+# The batch is converted before it goes into the model.
 
 # %%
 def convert():
@@ -1538,7 +1601,7 @@ layer.to(torch.float64)
 print("tensor:", t.dtype, " layer:", layer.weight.dtype)
 
 # %% [markdown]
-# ### The loss falls, and the model stays poor
+# ### ★ Hidden layers in a list
 #
 # A network for the digits takes its hidden layers as a list, so that depth is easy to change. The images are real:
 # 1,200 for training, the other 597 to test.
@@ -1586,8 +1649,9 @@ def fit(make_hidden):
     losses = train(model)
     changed = [not torch.equal(w, n.weight) for w, n in zip(before, layers)]
     right = (model(x[1200:]).argmax(1) == y[1200:]).float().mean()
-    share = round(right.item(), 1)
-    return {"changed": changed, "loss": [losses[0], losses[-1]], "right": share}
+    first_and_last = [losses[0], losses[-1]]
+    right = round(right.item(), 1)
+    return {"changed": changed, "loss": first_and_last, "right": right}
 
 # %% [markdown]
 # The hidden layers go in as the list they are:
@@ -1605,9 +1669,10 @@ lk.predict("2.3.4")
 lk.trap("2.3.4", fit_list)
 
 # %% [markdown]
-# `nn.Module` finds its parts when they are assigned: a module, a parameter or a buffer is entered in a register. A list
-# is none of these, so its layers are in no register, and whatever walks the register misses them. What needs no register
-# works: `forward` runs, and gradients arrive.
+# `nn.Module` finds its parts when they are assigned: a module, a parameter or a buffer (a tensor that is kept and not
+# trained) is entered in a register. A list is none of these, so its layers are in no register, and whatever goes by the
+# register misses them: `parameters()`, `state_dict()`, `.to`. What needs no register works: `forward` runs, and gradients
+# arrive.
 
 # %%
 model = Net([nn.Linear(64, 16), nn.Linear(16, 16)])
@@ -1629,8 +1694,8 @@ def fit_module_list():
 lk.fix("2.3.4", fit_module_list)
 
 # %% [markdown]
-# The broken run still learned something: the last layer was trained on what two random ones made of the image. So its
-# loss fell too, and nobody looked.
+# The broken run learned something too: its last layer was trained on what two random layers made of the image. So the
+# loss fell, and nothing looked broken.
 #
 # **Transfer.** The same register decides about constants. `Scaled` keeps one tensor as a plain attribute and one as a
 # buffer. Which of them does `.to` convert, and which is saved?
@@ -1648,13 +1713,13 @@ print("saved:", list(scaled.state_dict()))
 
 # %% [markdown]
 # *In the field.* [pytorch#715](https://github.com/pytorch/pytorch/issues/715) and a dozen like it: on a GPU it shows as
-# a device error, on the CPU it does not show at all. A dictionary of layers has `nn.ModuleDict`, a list of parameters
-# `nn.ParameterList`. Compare the number of parameters with what you expect, before training; `gradient_report`
-# (chapter 03) looks at every parameter that a model lists.
+# a device error, on the CPU it does not show at all. A probe sees only what is registered, so before training compare
+# the number of parameters with what you expect. For a dictionary of layers there is `nn.ModuleDict`, for a list of
+# parameters `nn.ParameterList`.
 #
 # ### The second half of the training wants more precision
 #
-# After the first step the model is converted to float64. The data are converted too, and not by a dropped result.
+# After the first step the model is converted to float64, and so are the data.
 
 # %%
 def two_steps():
@@ -1669,7 +1734,7 @@ def two_steps():
 lk.predict("2.3.5")
 
 # %% [markdown]
-# The same with one line more, in which the optimizer loads its own state:
+# The second version has one line more, in which the optimizer loads its own state:
 
 # %%
 def two_steps_fixed():
@@ -1685,14 +1750,14 @@ def two_steps_fixed():
 lk.trap("2.3.5", two_steps, two_steps_fixed)
 
 # %% [markdown]
-# Adam keeps two running averages per weight, made at the first step, in the dtype and on the device of that moment;
-# `load_state_dict` converts what it loads to the parameter it belongs to. The usual order needs no such line: move the
-# model first, then make the optimizer.
+# Adam keeps two running averages of every weight's gradient. They are made at the first step, in the dtype and on the
+# device of that moment, and `model.to` does not know of them. `load_state_dict` converts what it loads to the parameter
+# it belongs to. The usual order needs no such line: move the model first, then make the optimizer.
 #
 # ### Exercise · A module that goes anywhere · 8 minutes, medium
 #
-# Deliver a module `Standardized(mean, std)` that computes `linear(cat([(x - mean) / std, ones], dim=1))`, where `ones`
-# is one column of ones, made in `forward`, in place of a bias.
+# Deliver a module `Standardized(mean, std)` that computes `linear(cat([(x - mean) / std, ones], dim=1))`. The column
+# `ones`, in place of a bias, is made in `forward`.
 #
 # - `mean` and `std` (64 values each) are constants of the data: they follow `.to`, are saved in the `state_dict`, and
 #   are not trained.
@@ -1715,34 +1780,36 @@ Standardized = lk.check("2.3-module", Standardized)
 #
 # ### What the article says, and what this page measured
 #
-# First both spellings of a hard-coded device, on a machine without a GPU:
+# Folded cells collect the values; run them, and read what they print. Both spellings of a hard-coded device, on a
+# machine without a GPU:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 def error_of(line):
     try:
         return without_gpu(line)
     except (AssertionError, RuntimeError) as error:
         return str(error)
 
-said = [error_of("x.cuda()"), error_of('x.to("cuda")')]
+calls = "torch.ones(2).cuda()", 'torch.ones(2).to("cuda")'
+said = [error_of(call) for call in calls]
 print(*said, sep="\n")
 
 # %% [markdown]
 # Then what the article's line picks on this machine, and what `torch.accelerator` finds. Ask it whether there is one
 # before asking which: without one, `current_accelerator()` raises in some versions and names a missing GPU in others.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 picked = torch.device("cuda" if torch.cuda.is_available() else "cpu").type
 found = "cpu"
 if torch.accelerator.is_available():
     found = torch.accelerator.current_accelerator().type
-others = ", ".join(name for name in ("mps", "xpu") if hasattr(torch, name))
+others = " and ".join(n for n in ("mps", "xpu") if hasattr(torch, n))
 print("picked:", picked, " found:", found, " torch also has:", others)
 
 # %% [markdown]
 # How many tensors does one `model.to` visit when there is nothing to do?
 
-# %%
+# %% jupyter={"source_hidden": true}
 from torch.overrides import TorchFunctionMode
 
 class CountMoves(TorchFunctionMode):
@@ -1754,13 +1821,14 @@ class CountMoves(TorchFunctionMode):
 deep = nn.Sequential(*[nn.Linear(4, 4) for _ in range(100)])
 with CountMoves() as count:
     deep.to("cpu")
-print("visited", count.moves, "of", len(list(deep.parameters())), "parameters")
+every = len(list(deep.parameters()))
+print("visited", count.moves, "of", every, "parameters")
 
 # %% [markdown]
 # So move the model once, before the loop; a batch may be moved wherever it is convenient. What torch itself says about
-# `.cuda()`, also in a worker process, can be read on any machine:
+# `.cuda()`, also in a worker process, can be read on any machine. The error that a forked worker gets:
 
-# %%
+# %% jupyter={"source_hidden": true}
 import inspect
 import re
 
@@ -1775,16 +1843,16 @@ print(message)
 # %% [markdown]
 # Last, what a default device reaches: it decides about new tensors and new layers, and not about what comes from NumPy.
 
-# %%
+# %% jupyter={"source_hidden": true}
 with torch.device("meta"):
     new_layer = nn.Linear(2, 2).weight.device.type
     array = torch.from_numpy(np.ones(2)).device.type
 print("a layer:", new_layer, " from_numpy:", array)
 
 # %% [markdown]
-# The optimizer's state, for the last row, and the dtypes as text:
+# And the optimizer's state after `model.to`:
 
-# %%
+# %% jupyter={"source_hidden": true}
 left = nn.Linear(64, 10)
 optimizer = torch.optim.Adam(left.parameters())
 left(x).sum().backward()
@@ -1798,15 +1866,17 @@ print("weight", left.weight.dtype, " Adam's average", state)
 # The article's statements of section 2.3, one a line:
 
 # %% tags=["nbval-ignore-output"]
+itself = unmoved.to("cpu") is unmoved
+copied = unmoved.to("cpu", copy=True) is not unmoved
 lk.verdicts(
     C2_3a=dict(cuda=said[0], to=said[1]),
     C2_3b=dict(picked=picked, accelerator=found, others=others),
-    C2_3c=dict(same=unmoved.to("cpu") is unmoved, visited=count.moves,
-               copied=unmoved.to("cpu", copy=True) is not unmoved, parameters=200,
+    C2_3c=dict(same=itself, copied=copied, visited=count.moves,
+               parameters=every,
                one_name=torch.device("cuda") == torch.device("cuda:0")),
-    C2_3d=dict(cuda_documented="no copy is performed" in cuda_doc, cuda_same=cuda_same,
+    C2_3d=dict(cuda_documented="no copy is performed" in cuda_doc,
                to_documented="``self`` is returned" in to_doc,
-               to_same=unmoved.to(torch.float32) is unmoved),
+               to_same=itself, cuda_same=cuda_same),
 )
 
 # %% [markdown]
@@ -1817,15 +1887,17 @@ lk.verdicts(
     C2_3e=dict(message=message),
     C2_3f=dict(**accepted, layer=new_layer, from_numpy=array),
     C2_3g=dict(by_device=str(by_device), by_tensor=str(by_tensor)),
-    C2_3h=dict(tensor=tensor, layer=str(registered), listed=str(listed), state=state),
+    C2_3h=dict(tensor=tensor, layer=str(registered), listed=str(listed),
+               state=state),
 )
 
 # %% [markdown]
-# Two of these overturn common advice. `.cuda()` is not the slow spelling of `.to`: both give the tensor itself back when
-# it is already there (chapter 08 shows what does wait for a GPU). And `device=x.device` is not enough where dtypes
-# differ.
+# **Two of these overturn common advice.** `.cuda()` is not the slow spelling of `.to`: both are documented to give the
+# tensor itself back when it is already there (chapter 08 shows what does wait for a GPU). And `device=x.device` is not
+# enough where dtypes differ.
 #
-# **What you can do now**
+# ### What you can do now
+#
 # - Use a GPU where there is one: ask once, then pass `device` on.
 # - Make new tensors from `x` (`new_zeros`, `zeros_like`), so that device and dtype are right.
 # - Say what `.to` reaches: parameters and buffers of registered modules, and nothing else.

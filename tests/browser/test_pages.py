@@ -207,9 +207,11 @@ def test_looks(ran: Open, tmp_path: Path, name: str, theme: str) -> None:
         with Image.open(first) as picture:
             corner = np.asarray(picture.convert("L"))[2, 2]
         assert corner > 200 if theme == "light" else corner < 60
-        faults = {"too wide": TOO_WIDE, "see-through": SEE_THROUGH}
-        if width == 1280:
-            faults["lines of code cut off"] = CUT_OFF
+        faults = {
+            "too wide": TOO_WIDE,
+            "see-through": SEE_THROUGH,
+            "lines of code cut off": CUT_OFF,
+        }
         found = {fault: notebook.panel.evaluate(js) for fault, js in faults.items()}
         assert not any(found.values()), found
 

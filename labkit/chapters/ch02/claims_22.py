@@ -132,8 +132,8 @@ CLAIMS = [
         "C2.2j",
         "wrong",
         "Inside `torch.no_grad()` in-place operations can be used without worry.",
-        "the loss was {loss:g} · w and its gradient came out as {gradient:g}; recorded, the "
-        "same edit gives {recorded:g}",
+        "the loss was {loss:g} · w and its gradient came out as {gradient:g}; recorded, "
+        "the same edit gives {recorded:g}",
         agrees=lambda m: m["gradient"] == 3 and m["recorded"] == m["loss"] == 30,
     ),
 ]

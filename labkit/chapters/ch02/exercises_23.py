@@ -112,8 +112,8 @@ def not_trained(answer: Callable[..., Any]) -> None:
     """that the optimizer gets `linear.weight` alone"""
     names = [name for name, _ in built(answer).named_parameters()]
     assert names == ["linear.weight"], (
-        f"an optimizer would be given {', '.join(names)}; the constants are no "
-        "parameters, and weight decay or a reload should never treat them as such"
+        f"an optimizer would be given {', '.join(names)}; a constant is no "
+        "parameter, since parameters are what an optimizer changes"
     )
 
 

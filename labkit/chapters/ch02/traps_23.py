@@ -111,11 +111,11 @@ def about_cuda(m: dict[str, Any]) -> str:
 
 def moving(m: dict[str, Any]) -> str:
     """What `.to` did where there was nothing to do."""
-    came = "itself" if m["same"] else "as another tensor"
+    came = "the same tensor" if m["same"] else "another tensor"
     copied = "a copy" if m["copied"] else "no copy"
     equal = "are equal" if m["one_name"] else "are not equal"
     return (
-        f"true of a tensor, which came back {came}, and with `copy=True` as {copied}; "
+        f"of a tensor it is true: {came} came back, and with `copy=True` {copied}; "
         f"`model.to` still visited all {m['visited']} parameters. As devices, `cuda` "
         f"and `cuda:0` {equal}"
     )
@@ -126,8 +126,8 @@ def left_behind(m: dict[str, Any]) -> str:
     short = {name: value.removeprefix("torch.") for name, value in m.items()}
     return (
         "after `.to(torch.float64)` a tensor without assignment was {tensor} and the "
-        "module's own layer {layer}; a layer in a list was {listed}, and so was Adam's "
-        "state ({state})"
+        "module's own layer {layer}; a layer in a list was {listed}, and Adam's state "
+        "{state}"
     ).format(**short)
 
 

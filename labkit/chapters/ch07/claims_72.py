@@ -1,0 +1,5 @@
+"""The claims of part 7.2, judged by measured values."""
+
+from labkit.lesson.verdict import Claim
+
+CLAIMS: list[Claim] = []
