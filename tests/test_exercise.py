@@ -16,6 +16,7 @@ from labkit.lesson.answer import TODO, describe, fingerprint, given
 from labkit.lesson.evidence import LabError
 from labkit.lesson.exercise import Exercise
 from labkit.lesson.session import Session
+from labkit.lesson.trial import Result, try_answer
 
 
 def double(values: Any) -> Any:
@@ -648,3 +649,72 @@ def test_todo_is_one_object_also_after_pickling() -> None:
     import pickle
 
     assert pickle.loads(pickle.dumps(TODO)) is TODO
+
+
+class Endless:
+    def __repr__(self):
+        while True:
+            pass
+
+
+class Shy:
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+    def __call__(self, x):
+        return x
+
+
+class Secret:
+    def __repr__(self):
+        raise ZeroDivisionError
+
+
+def with_odd_default(x=Secret()):  # noqa: B008
+    return x
+
+
+@pytest.mark.parametrize("make", [Endless, Shy, lambda: with_odd_default])
+def test_an_answer_that_cannot_be_looked_at_is_told(make):
+    def reference(x):
+        return x
+
+    result = try_answer(make(), reference, (), 0.3)
+    assert result.outcome == "failed"
+    assert "cannot be looked at" in result.says
+
+
+def test_a_result_that_cannot_be_shown_is_told():
+    def about(answer):
+        """Equality."""
+        assert given(answer, 1) == 1, "not equal"
+
+    result = try_answer(lambda x: Endless(), lambda x: x, (about,), 0.3)
+    assert result == Result(
+        "failed",
+        "Equality: what came out cannot be shown, `Runaway: stopped after 0.3 s`",
+    )
+
+
+def test_an_answer_is_tested_as_in_a_fresh_kernel():
+    def about(answer):
+        """The default kind."""
+        made = given(answer, 2.0)
+        assert (made.dtype, made.device.type) == (torch.float32, "cpu"), f"{made}"
+        assert made.requires_grad, "no graph"
+
+    weight = torch.ones(1, requires_grad=True)
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
+    try:
+        with torch.no_grad():
+            result = try_answer(
+                lambda x: weight * torch.tensor(x), lambda x: x, (about,), 5
+            )
+            assert torch.get_default_dtype() is torch.float64
+            assert torch.get_default_device().type == "meta"
+            assert not torch.is_grad_enabled()
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_default_device(None)
+    assert result.outcome == "passed"

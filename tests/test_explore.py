@@ -1,6 +1,7 @@
 """An explorer keeps a picture and a sentence in step with its controls."""
 
 import base64
+import sys
 
 import ipywidgets
 import pytest
@@ -115,3 +116,12 @@ def test_show_figure_needs_words():
 def test_same_values_same_bytes():
     values = EXPLORER.start()
     assert EXPLORER.render(values) == EXPLORER.render(values)
+
+
+def test_without_ipywidgets_there_is_the_first_picture(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    with showing() as page:
+        lk.explore("3.1-bars")
+    assert "Controls need ipywidgets" in page.text
+    (picture,) = [o for o in page.outputs if "image/png" in o.data]
+    assert picture.data["text/plain"] == "3 bars of kind plain for a."

@@ -1,5 +1,6 @@
 """A learner's code is stopped, quiet, and leaves the process as it was."""
 
+import gc
 import os
 import random
 import re
@@ -311,3 +312,53 @@ def test_everything_is_put_back_also_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), guarded():
         fails()
     assert state() == before
+
+
+def test_a_logger_made_in_the_block_is_heard_afterwards(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with guarded(output_limit=10):
+        kept = sys.stdout
+        print("x" * 100)
+    kept.write("said later\n")
+    assert capsys.readouterr().out.endswith("said later\n")
+
+
+def test_less_known_switches_are_put_back_too() -> None:
+    with guarded():
+        torch.autograd.set_detect_anomaly(True)
+        torch.set_warn_always(True)
+        np.seterr(all="raise")
+        gc.disable()
+    assert not torch.is_anomaly_enabled()
+    assert not torch.is_warn_always_enabled()
+    assert np.geterr()["divide"] == "warn"
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("seconds", [SHORT, 30])
+def test_a_traced_function_goes_on_after_a_block_on_another_thread(
+    seconds: float,
+) -> None:
+    def block() -> None:
+        while seconds == SHORT:
+            pass
+
+    def counted() -> int:
+        total = 0
+        for number in range(4):
+            total += number
+        return total
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        return trace
+
+    def run() -> int:
+        stopped(block, seconds)
+        sys.settrace(trace)
+        try:
+            return counted()
+        finally:
+            sys.settrace(None)
+
+    assert in_thread(run) == 6

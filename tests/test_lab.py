@@ -213,3 +213,23 @@ def test_a_running_lab_keeps_its_token_and_saves_without_controls(tmp_path):
     saved = json.loads((server.work / "saved.ipynb").read_text())
     assert saved["cells"][0]["outputs"] == []
     assert "widgets" not in saved["metadata"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
+def test_a_damaged_note_of_what_is_installed_counts_as_nothing(empty, text):
+    lab.environment("learn")
+    (lab.VENV / "labkit-installed.json").write_text(text)
+    before = len(empty)
+    lab.environment("learn")
+    assert len(empty) > before
+
+
+def test_what_the_system_refuses_is_one_sentence(monkeypatch, capsys):
+    def refuse(arguments):
+        raise PermissionError(13, "Permission denied", ".venv")
+
+    monkeypatch.setattr(lab, "check", refuse)
+    assert lab.main(["check"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "Permission denied: '.venv'" in said

@@ -30,6 +30,13 @@ COUNTS = {
     "02_tensors": {"trap": 19, "core": 8, "claim": 29, "exercise": 4, "explorer": 2},
     "03_autograd": {"trap": 13, "core": 6, "claim": 16, "exercise": 4, "explorer": 2},
     "05_training": {"trap": 19, "core": 6, "claim": 22, "exercise": 3, "explorer": 2},
+    "07_checkpoints": {
+        "trap": 15,
+        "core": 6,
+        "claim": 13,
+        "exercise": 2,
+        "explorer": 2,
+    },
 }
 
 # Moves every control of a page and presses every button, as a reader might: under

@@ -101,7 +101,7 @@ def test_slow_by_clock():
     assert before.measured["seconds"] > 0
     broken, fixed = symptom.judge(slow, before, quick)
     assert broken.shown
-    assert broken.observed == "at least 2 times as long"
+    assert broken.observed == "at least 2 times the time of the fixed code"
     assert fixed.healthy
     broken, _ = symptom.judge(quick, symptom.look(quick), slow)
     assert broken.shown is False
@@ -222,3 +222,47 @@ def test_duration_is_coarse():
 def test_bad_input(make, says):
     with pytest.raises(LabError, match=says):
         make()
+
+
+class Unreadable(Exception):
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+def test_an_error_whose_message_raises_is_told():
+    def run():
+        raise Unreadable
+
+    seen = silent(bool, "").look(run)
+    assert seen.failed
+    assert seen.observed == (
+        "Unreadable: its message cannot be read, ZeroDivisionError"
+    )
+
+
+def test_a_result_whose_repr_does_not_end_is_stopped():
+    class Endless:
+        def __repr__(self):
+            while True:
+                pass
+
+    assert hangs(0.2).look(Endless).shown
+
+
+@pytest.mark.parametrize("value", [10**400, torch.eye(2).to_sparse()])
+def test_a_result_that_no_float_holds_is_judged_all_the_same(value):
+    seen = silent(lambda result: result is value, "").look(lambda: value)
+    assert seen.shown
+    assert seen.measured == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_process_that_the_code_leaves_behind_is_ended():
+    left = []
+
+    def run():
+        left.append(subprocess.Popen(["sleep", "60"]))
+        return 1
+
+    assert silent(lambda value: value == 1, "").look(run).shown
+    assert left[0].poll() is not None

@@ -1,6 +1,8 @@
 """predict, trap, fix and verdicts on a chapter made for the test."""
 
+import io
 import json
+import sys
 
 import pytest
 import torch
@@ -183,3 +185,57 @@ def test_outside_a_notebook_it_prints(capsys):
 def test_an_unknown_judgement_is_refused():
     with pytest.raises(LabError, match="judgement is one of holds"):
         Claim("C1", "true", "", "", bool)
+
+
+class Unreadable:
+    def __repr__(self):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: lk.trap(), "trap takes (id, broken, fixed): missing a required"),
+        (lambda: lk.fix("3.1.1", fixd=print), "fix takes (id, fixed): missing"),
+        (lambda: lk.explore("3.1-x", 2), "explore takes (id): too many"),
+        (lambda: lk.check("3.1-x"), "check takes (id, answer): missing"),
+        (lambda: lk.verdicts("C3_1a"), "verdicts takes (measured): too many"),
+        (lambda: lk.trap(Unreadable(), print), "Unreadable whose repr raised"),
+        (lambda: lk.predict("9" * 5000), "there is no trap '9999"),
+        (lambda: lk.predict("3.1.1", Unreadable()), "start of a choice; <Unreadable"),
+        (lambda: lk.progress(Unreadable()), "progress: chapter is one of"),
+        (lambda: lk.progress(2.0), "progress: chapter is one of"),
+        (lambda: lk.setup(2, seed=-1), "from 0 to 4294967295; -1 came"),
+        (lambda: lk.setup(2, budget=Unreadable()), "'quick' or 'full'; <Unreadable"),
+        (lambda: lk.verdicts(C3_1b={"x": "y"}), "C3.1b cannot be judged by {'x': 'y'}"),
+        (lambda: lk.verdicts(C3_1b={1: 2}), "needs the value 'x', and got 1"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_told_in_a_sentence(call, says):
+    with showing() as page:
+        assert call() is None
+    assert says in page.text
+    assert len(page.text) < 400
+
+
+def test_without_ipywidgets_the_question_says_how_to_answer(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    with showing() as page:
+        lk.predict("3.1.1")
+        lk.predict("3.1.1", 1)
+    assert '`lk.predict("3.1.1", 1)`' in page.text
+    assert "Noted." in page.text
+
+
+def test_setup_goes_on_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    session.style_figures()  # an ImportError here would stop the page at its first cell
+
+
+def test_a_narrow_encoding_prints_question_marks(monkeypatch):
+    bytes_out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(bytes_out, "ascii"))
+    lk.predict("3.1.1")
+    sys.stdout.flush()
+    assert b"Predict ? What comes?" in bytes_out.getvalue()

@@ -153,3 +153,12 @@ def test_the_command_copies_the_real_pages(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "mine" / "00_start.ipynb").exists()
     assert command_line.main(["start", "--fresh", "77"]) == 1
     assert "no such page" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["[]", "5", "null", '{"metadata": []}', "[" * 100_000])
+def test_a_copy_of_another_kind_of_json_is_left_and_named(checkout, text):
+    folder = start(checkout=checkout).folder
+    page = next(folder.glob("*.ipynb"))
+    page.write_text(text)
+    assert start(checkout=checkout).changed == (page.stem,)
+    assert page.read_text() == text

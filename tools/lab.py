@@ -48,6 +48,9 @@ def main(arguments):
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"{command} stopped at a file or a program: {error}", file=sys.stderr)
+        return 1
 
 
 def lab(arguments):
@@ -136,13 +139,22 @@ def environment(purpose):
     if not works(python):
         make_venv(python)
     wanted = {name: fingerprint(name) for name in REQUIREMENTS}
-    installed = json.loads(stamp.read_text()) if stamp.exists() else {}
+    installed = read_stamp(stamp)
     if installed.get(purpose) != wanted[purpose]:
         install(python, REQUIREMENTS[purpose][-1])
         # whoever develops has all that a learner needs
         both = wanted if purpose == "develop" else {purpose: wanted[purpose]}
         stamp.write_text(json.dumps(both, indent=1))
     return python
+
+
+def read_stamp(path):
+    """What was installed for which purpose; a damaged note counts as nothing."""
+    try:
+        noted = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return noted if isinstance(noted, dict) else {}
 
 
 def works(python):

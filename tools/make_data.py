@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import make_photos
 import numpy as np
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -71,10 +72,11 @@ def names() -> Arrays:
     }
 
 
-# file: (module to import, name to install, the function that makes it)
+# file or folder: (modules to import, names to install, the function that makes it)
 SETS: dict[str, tuple[str, str, Callable[[], Arrays]]] = {
     "digits.npz": ("sklearn", "scikit-learn", digits),
     "names.csv": ("babel", "Babel", names),
+    "photos": ("skimage sklearn", "scikit-image scikit-learn", make_photos.photos),
 }
 
 
@@ -115,7 +117,9 @@ def table(arrays: Arrays) -> bytes:
 
 
 def unpack(path: Path) -> Arrays:
-    """The arrays in an npz file, by name, or the columns of a csv file, as strings."""
+    """The arrays in an npz file or a folder of photos, or a csv file's columns."""
+    if path.is_dir():
+        return make_photos.decode(path)
     if path.suffix == ".csv":
         with path.open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
@@ -139,12 +143,12 @@ def sha256(path: Path) -> str:
 
 def missing(name: str) -> str:
     """What to install before the file can be made: a sentence, "" if all is there."""
-    module, package, _ = SETS[name]
-    if importlib.util.find_spec(module):
+    modules, packages, _ = SETS[name]
+    if all(importlib.util.find_spec(module) for module in modules.split()):
         return ""
     return (
-        f"{name} is made from the package {package}, which is not installed here: "
-        f"run `python -m pip install {package}` first"
+        f"{name} is made from {packages}, which is not installed here: "
+        f"run `python -m pip install {packages}` first"
     )
 
 
@@ -155,20 +159,45 @@ def write(name: str) -> str:
     into other bytes, and that would look like a change.
     """
     path, arrays = DATA / name, SETS[name][2]()
+    if name == "photos":
+        return write_photos(path, arrays)
     if path.is_file() and same(unpack(path), arrays):
         return f"{name}: unchanged, sha256 {sha256(path)}"
     path.write_bytes(table(arrays) if path.suffix == ".csv" else pack(arrays))
     return f"{name}: written, {path.stat().st_size} bytes, sha256 {sha256(path)}"
 
 
+def write_photos(folder: Path, crops: Arrays) -> str:
+    """Writes the folder of photos, if they changed, and says what was done.
+
+    Prints the rows of the README's table: a photo's bytes depend on the JPEG library.
+    """
+    if folder.is_dir() and make_photos.alike(unpack(folder), crops):
+        return f"{folder.name}: unchanged, {len(crops)} files"
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.jpg"):
+        old.unlink()
+    for name, pixels in sorted(crops.items()):
+        path = folder / name
+        path.write_bytes(make_photos.encode(pixels))
+        side = f"{pixels.shape[1]}×{pixels.shape[0]}"
+        size = path.stat().st_size
+        print(f"| `photos/{name}` | {side} | {size} | `{sha256(path)}` |")
+    return f"{folder.name}: written, {len(crops)} files"
+
+
 def check(name: str) -> str:
-    """What is wrong with one stored file: a sentence, "" if nothing is."""
+    """What is wrong with one stored file or folder: a sentence, "" if nothing is."""
     path = DATA / name
-    if not path.is_file():
+    if not path.exists():
         return f"{name} is not in {DATA}"
-    if sha256(path) not in (DATA / "README.md").read_text(encoding="utf-8"):
-        return f"{name} has sha256 {sha256(path)}, which data/README.md does not list"
-    if not same(unpack(path), SETS[name][2]()):
+    listed = (DATA / "README.md").read_text(encoding="utf-8")
+    for file in sorted(path.glob("*")) if path.is_dir() else [path]:
+        if sha256(file) not in listed:
+            inside = file.relative_to(DATA).as_posix()
+            return f"{inside} has sha256 {sha256(file)}, which data/README.md lacks"
+    agree = make_photos.alike if path.is_dir() else same
+    if not agree(unpack(path), SETS[name][2]()):
         return f"{name} holds other arrays than the installed {SETS[name][1]} gives"
     return ""
 

@@ -7,7 +7,13 @@ from labkit.lesson.evidence import LabError, code, page_call, say
 from labkit.lesson.registry import find
 
 # the pages that are written, by chapter
-PAGES = {0: "00_start", 2: "02_tensors", 3: "03_autograd", 5: "05_training"}
+PAGES = {
+    0: "00_start",
+    2: "02_tensors",
+    3: "03_autograd",
+    5: "05_training",
+    7: "07_checkpoints",
+}
 GAP = "…"
 
 
@@ -63,6 +69,20 @@ ERRORS = (
     ErrorText(
         "torch.cuda.amp.GradScaler is enabled, but CUDA is not available", "5.3.7"
     ),
+    ErrorText("Missing key(s) in state_dict", "7.1.2"),
+    ErrorText("Unexpected key(s) in state_dict", "7.1.2"),
+    ErrorText("copying a param with shape", "7.1.3"),
+    ErrorText("Unsupported global: GLOBAL numpy", "7.2.2"),
+    ErrorText("RNG state must be a torch.ByteTensor", "7.2.5"),
+    ErrorText("PytorchStreamReader failed", "7.2.7"),
+    ErrorText("Attempting to deserialize object on a CUDA device", "7.3.1"),
+    ErrorText(
+        "Attempting to deserialize object on CUDA device … but "
+        "torch.cuda.device_count() is",
+        "7.3.1",
+        "fewer GPUs than where it was saved",
+    ),
+    ErrorText("with `weights_only` set to `False` will likely succeed", "7.3.4"),
 )
 
 

@@ -45,10 +45,16 @@ def child_pids() -> set[int]:
 
 
 def helper_pids() -> set[int | None]:
-    """The resource tracker and the fork server, where multiprocessing has started them.
+    """The resource tracker, the fork server and the compiler's, where they have started.
 
-    Neither has a public name for its process.
+    None has a public name for its process.
     """
     tracker = getattr(resource_tracker, "_resource_tracker", None)
     server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
-    return {getattr(tracker, "_pid", None), getattr(server, "_forkserver_pid", None)}
+    compiler = sys.modules.get("torch._inductor.async_compile")
+    pools = [getattr(x, "process", None) for x in getattr(compiler, "_pool_set", ())]
+    return {
+        getattr(tracker, "_pid", None),
+        getattr(server, "_forkserver_pid", None),
+        *(getattr(process, "pid", None) for process in pools),
+    }

@@ -163,7 +163,8 @@ def describe(value: Any, brief: bool = False) -> str:
     if isinstance(value, np.ndarray) and (value.size > 8 or brief):
         return f"{value.dtype} array of shape {value.shape}"
     if isinstance(value, list | tuple) and len(short(value, 73)) > 72:
-        items = list(dict.fromkeys(describe(item, brief=True) for item in value))
+        few = value[:100]  # a million items would take seconds
+        items = list(dict.fromkeys(describe(item, brief=True) for item in few))
         some = ", ".join(items[:2]) + (", …" if len(items) > 2 else "")
         return f"{type(value).__name__} of {len(value)}: {some}"
     if isinstance(value, torch.nn.Module):

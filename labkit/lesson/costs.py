@@ -42,11 +42,13 @@ class Slow(Symptom):
             if seen.ratio >= self.factor and seen.verdict == "slower":
                 break
         shown = seen.ratio >= self.factor
-        most = f"at least {self.factor:g} times as long"
-        less = f"less than {self.factor:g} times as long"
+        most = f"at least {self.factor:g} times the time of the fixed code"
+        less = f"less than {self.factor:g} times the time of the fixed code"
         return (
             Seen(shown, most if shown else less, {"ratio": round(seen.ratio, 2)}),
-            Seen(not shown, "the measure", {"seconds": seen.median_s["fixed"]}),
+            Seen(
+                not shown, "its time counts as 1", {"seconds": seen.median_s["fixed"]}
+            ),
         )
 
 

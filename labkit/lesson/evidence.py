@@ -1,6 +1,7 @@
 """How a page speaks: Markdown for readers, evidence in the metadata for tools."""
 
 import functools
+import inspect
 import math
 import os
 import re
@@ -39,7 +40,7 @@ def say(markdown: str, *records: dict[str, Any]) -> None:
     """
     plain = plain_text(markdown)
     if shell() is None:
-        print(plain)
+        print(printable(plain))
         return
     from IPython.display import display
 
@@ -87,6 +88,21 @@ def plain_text(markdown: str) -> str:
     return "\n".join(lines)
 
 
+def printable(text: str) -> str:
+    """The text with `?` for what standard output's encoding lacks (cp1252 has no ✓)."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)
+
+
+def has_widgets() -> bool:
+    """Can controls be made here?"""
+    try:
+        import ipywidgets  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def show_widget(widget: Any) -> None:
     """Show live controls and nothing else.
 
@@ -119,6 +135,7 @@ def short(value: Any, width: int = 72) -> str:
         text = repr(value)
     except Exception as error:
         text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+    text = text[: 100 * width]  # of 30 MB the patterns below would take seconds
     text = re.sub(r"\s+", " ", re.sub(r" at 0x[0-9a-fA-F]+", "", text))
     text = re.sub(r"\[ +", "[", text)
     return text if len(text) <= width else text[: width - 1] + "…"
@@ -126,7 +143,10 @@ def short(value: Any, width: int = 72) -> str:
 
 def one_line(error: BaseException, match: str = "") -> str:
     """The error's name and the line of its message that `match` finds, or its first."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    try:
+        text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    except Exception as fault:
+        text = f"its message cannot be read, {type(fault).__name__}"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = [line for line in lines if match and re.search(match, line)]
     line = (found or lines or [""])[0]
@@ -136,12 +156,20 @@ def one_line(error: BaseException, match: str = "") -> str:
 def page_call(call: Callable[P, R]) -> Callable[P, R | None]:
     """Let a call on a page tell the caller's mistake in one sentence and go on.
 
-    Under LABKIT_STRICT=1 the mistake raises.
+    A mistake is a LabError, and arguments that do not fit.  Under LABKIT_STRICT=1 it
+    raises LabError.
     """
+    signature = inspect.signature(call)
 
     @functools.wraps(call)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R | None:
         try:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as misfit:
+                accepted = ", ".join(signature.parameters)
+                name = call.__name__
+                raise LabError(f"{name} takes ({accepted}): {misfit}") from None
             return call(*args, **kwargs)
         except LabError as error:
             if strict():

@@ -62,6 +62,7 @@ class Exercise:
         return try_answer(answer, self.reference, self.tests, self.seconds)
 
 
+@page_call
 def check(id: str, answer: Any) -> Any:
     """Say where `answer` stands, and give back a function that later cells can use.
 

@@ -10,10 +10,12 @@ from labkit.lesson.evidence import (
     LabError,
     code,
     complete,
+    has_widgets,
     literal,
     one_line,
     page_call,
     plain_text,
+    say,
     shell,
     show_widget,
     strict,
@@ -64,7 +66,7 @@ class Whole:
             min=self.low,
             max=self.high,
             continuous_update=False,
-            **looks(label),
+            **looks(label, width="20em"),
         )
 
 
@@ -148,15 +150,22 @@ def explore(id: str) -> None:
         )
     from IPython.display import display
 
-    knobs = {
-        name: control.widget(explorer.label(name))
-        for name, control in explorer.controls.items()
-    }
-    show_widget(row(list(knobs.values())))
+    knobs: dict[str, Any] = {}
+    if has_widgets():
+        knobs = {
+            name: control.widget(explorer.label(name))
+            for name, control in explorer.controls.items()
+        }
+        show_widget(row(list(knobs.values())))
+    else:
+        say(
+            "Controls need ipywidgets, which is not installed; this is the first picture."
+        )
     picture, sentence = uuid.uuid4().hex, uuid.uuid4().hex
 
     def update(change: Any = None) -> None:
-        data, metadata = explorer.bundle({n: knob.value for n, knob in knobs.items()})
+        values = {name: knob.value for name, knob in knobs.items()}
+        data, metadata = explorer.bundle(values or explorer.start())
         says = data["text/plain"] if "image/png" in data else "Change a control."
         again = change is not None
         display(data, raw=True, metadata=metadata, display_id=picture, update=again)
@@ -175,12 +184,15 @@ def row(widgets: list[Any]) -> Any:
     return w.HBox(widgets, layout=w.Layout(flex_flow="row wrap"))
 
 
-def looks(label: str) -> dict[str, Any]:
-    """How every control looks: its label in full beside it."""
+def looks(label: str, width: str = "auto") -> dict[str, Any]:
+    """How every control looks: its label in full beside it.
+
+    A slider needs a `width`: left to itself its track shrinks to nothing.
+    """
     import ipywidgets as w
 
     return {
         "description": label,
         "style": {"description_width": "initial"},
-        "layout": w.Layout(width="auto", max_width="21em", margin="2px 18px 2px 0"),
+        "layout": w.Layout(width=width, max_width="21em", margin="2px 18px 2px 0"),
     }

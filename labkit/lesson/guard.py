@@ -31,8 +31,10 @@ class guarded:
     `output_limit` is how many bytes it may print before the rest is dropped.  On leaving,
     these are as they were: grad and inference mode, the random state of random, NumPy
     and torch (CUDA's where it is in use), default dtype and device, thread count,
-    deterministic flag, warning filters, current folder, recursion limit, sys.stdout and
-    sys.stderr.  Blocks may be nested.  Whatever the block raises passes through.
+    deterministic flag, anomaly mode, torch's warn-always flag, NumPy's handling of
+    floating-point errors, garbage collection, warning filters, current folder,
+    recursion limit, sys.stdout and sys.stderr.  Blocks may be nested.  Whatever the
+    block raises passes through.
 
     Only Python code can be stopped: on the main thread of a POSIX system by an alarm
     signal, which also ends a sleep; elsewhere by an exception set from a second thread,
@@ -67,8 +69,10 @@ class guarded:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop.end()
-        self.undo.close()
+        try:
+            self.stop.end()
+        finally:  # also where an Interrupt arrives just now
+            self.undo.close()
 
 
 def can_signal() -> bool:
@@ -135,6 +139,7 @@ class Watchdog:
         self.owner = owner
         self.watched = threading.get_ident()
         self.ended = threading.Event()
+        self.fired = False
         self.lock = threading.Lock()
 
     def start(self) -> None:
@@ -147,6 +152,7 @@ class Watchdog:
                 at = place(sys._current_frames().get(self.watched), self.owner)
                 wait = {"block": GRACE, "import": self.seconds}.get(at, SOON)
                 if at == "block" and not self.ended.is_set():
+                    self.fired = True
                     set_async(self.watched, Runaway)
 
     def end(self) -> None:
@@ -154,17 +160,33 @@ class Watchdog:
             try:
                 with self.lock:
                     self.ended.set()
-                set_async(self.watched, None)
             except Runaway:
                 # It was on its way when the block ended: the block was in time.
                 continue
+        if self.fired:
+            swallow_async(self.watched)
         self.owner = None
 
 
-def set_async(thread: int, error: type[BaseException] | None) -> None:
-    """Raise `error` in the thread with this id at its next line; None takes it back."""
-    what = ctypes.py_object(error) if error is not None else None
+def set_async(thread: int, error: type[BaseException]) -> None:
+    """Raise `error` in the thread with this id at its next line."""
+    what = ctypes.py_object(error)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+
+
+def swallow_async(this_thread: int) -> None:
+    """Make sure that no Runaway is on its way to this thread.
+
+    One more is set, which replaces a waiting one, and caught.  Taking it back with NULL
+    would leave Python's "look for it" flag up for good, with which a traced function
+    does not go on (seen on Python 3.11).
+    """
+    try:
+        set_async(this_thread, Runaway)
+        while True:
+            pass
+    except Runaway:
+        return
 
 
 def block_of(depth: int) -> FrameType | None:

@@ -4,7 +4,7 @@ import importlib
 import sqlite3
 from collections.abc import Iterable
 
-from labkit.lesson.evidence import LabError, page_call, say
+from labkit.lesson.evidence import LabError, page_call, say, short
 from labkit.lesson.registry import chapter_list, chapters
 from labkit.lesson.session import current
 from labkit.lesson.store import with_file
@@ -76,9 +76,9 @@ def progress(chapter: int | None = None) -> None:
     >>> progress(2)
     """
     written = [n for n in chapters() if any(items(n))]
-    if chapter is not None and chapter not in written:
+    if chapter is not None and (type(chapter) is not int or chapter not in written):
         known = ", ".join(str(n) for n in written) or "none yet"
-        raise LabError(f"progress: chapter is one of {known}; {chapter!r} came")
+        raise LabError(f"progress: chapter is one of {known}; {short(chapter)} came")
     done = {row[:3] for row in events()}
     lines = [
         "| chapter | predictions right | traps run | fixed | exercises passed |",

@@ -1,6 +1,7 @@
 """The process-wide state and the output streams, put back after a learner's code."""
 
 import contextlib
+import gc
 import os
 import random
 import sys
@@ -19,8 +20,11 @@ class Capped:
         self.stream = stream
         self.budget = budget  # bytes left, shared by stdout and stderr
         self.limit = limit
+        self.lifted = False  # True once the block has ended: a logger may keep this
 
     def write(self, text: str) -> int:
+        if self.lifted:
+            return self.stream.write(text)
         left = self.budget[0]
         if left <= 0:
             return len(text)
@@ -49,7 +53,9 @@ def cap_output(undo: contextlib.ExitStack, limit: int) -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is not None:  # pythonw has none
-            setattr(sys, name, Capped(stream, budget, limit))
+            capped = Capped(stream, budget, limit)
+            undo.callback(setattr, capped, "lifted", True)
+            setattr(sys, name, capped)
         undo.callback(setattr, sys, name, stream)
 
 
@@ -61,11 +67,16 @@ def put_back_state(undo: contextlib.ExitStack) -> None:
         (np.random.get_state, np.random.set_state),
         (torch.get_rng_state, torch.set_rng_state),
         (torch.get_default_dtype, torch.set_default_dtype),
+        (np.geterr, lambda kept: np.seterr(**kept)),
+        (torch.is_warn_always_enabled, torch.set_warn_always),
+        (gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
     ]
     if torch.cuda.is_initialized():
         settings.append((torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
     for get, put in settings:
         undo.callback(put, get())
+    checks = torch.is_anomaly_check_nan_enabled()
+    undo.callback(torch.autograd.set_detect_anomaly, torch.is_anomaly_enabled(), checks)
     undo.callback(restore_deterministic, *deterministic())
     undo.callback(restore_threads, torch.get_num_threads())
     undo.callback(restore_device, default_device())

@@ -6,7 +6,7 @@ import importlib.util
 import re
 from typing import Any
 
-from labkit.lesson.evidence import LabError
+from labkit.lesson.evidence import LabError, short
 
 PLACES = {  # kind: module of the chapter, list in it, field that names an item
     "trap": ("traps", "TRAPS", "number"),
@@ -26,16 +26,16 @@ def find(kind: str, id: str) -> Any:
         example = "2.1.1" if kind == "trap" else "2.1-strides"
         raise LabError(
             f"{a(kind)} is called by its id as a string, like {example!r}; "
-            f"{id!r} ({type(id).__name__}) came"
+            f"{short(id)} ({type(id).__name__}) came"
         )
-    number = re.match(r"[CE]?(\d+)", id)
+    number = re.match(r"[CE]?(\d{1,2})(?!\d)", id)
     items = chapter_items(kind, int(number.group(1))) if number else {}
     if id in items:
         return items[id]
     known = items or {name: None for n in chapters() for name in chapter_items(kind, n)}
     near = difflib.get_close_matches(id, known, n=3, cutoff=0.3) or list(known)[:3]
     raise LabError(
-        f"there is no {kind} {id!r}; the nearest: {', '.join(near) or 'none'}"
+        f"there is no {kind} {short(id)}; the nearest: {', '.join(near) or 'none'}"
     )
 
 

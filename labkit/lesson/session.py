@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from labkit.lesson.evidence import LabError, page_call, say
+from labkit.lesson.evidence import LabError, page_call, say, short
 
 BUDGETS = ("quick", "full")
 
@@ -61,13 +61,15 @@ def setup(
     """
     global _session
     if not isinstance(chapter, int) or isinstance(chapter, bool) or chapter < 0:
-        raise LabError(f"setup: chapter is the page's number, like 2; {chapter!r} came")
+        raise LabError(
+            f"setup: chapter is the page's number, like 2; {short(chapter)} came"
+        )
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise LabError(
-            f"setup: seed is a whole number from 0 to 2**32-1; {seed!r} came"
+            f"setup: seed is a whole number from 0 to {2**32 - 1}; {short(seed)} came"
         )
     if budget not in BUDGETS:
-        raise LabError(f"setup: budget is 'quick' or 'full'; {budget!r} came")
+        raise LabError(f"setup: budget is 'quick' or 'full'; {short(budget)} came")
     _session = Session(chapter, pick_device(device), seed, budget, bool(solve))
     random.seed(seed)
     np.random.seed(seed)
@@ -95,7 +97,7 @@ def pick_device(device: str | torch.device) -> torch.device:
         torch.empty(0, device=chosen)
     except Exception as error:
         raise LabError(
-            f"setup: device is 'auto' or a device that works here; {device!r} came, "
+            f"setup: device is 'auto' or a device that works here; {short(device)} came, "
             f"and torch says: {str(error).splitlines()[0]}"
         ) from None
     return chosen
@@ -127,8 +129,10 @@ def style_figures() -> None:
     import sys
 
     if "matplotlib" in sys.modules or "ipykernel" in sys.modules:
-        import matplotlib as mpl
-
+        try:
+            import matplotlib as mpl
+        except ImportError:  # the page goes on; each picture says that it is missing
+            return
         mpl.rcParams.update(STYLE)  # type: ignore[arg-type]
 
 
@@ -148,7 +152,8 @@ STYLE = {
 
 
 def register_magics() -> None:
-    """Make %%module known where the page runs in IPython."""
-    from labkit.launch.cellmodule import register
+    """Make %%module and %%torchrun known where the page runs in IPython."""
+    from labkit.launch import cellmodule, ranks
 
-    register()
+    cellmodule.register()
+    ranks.register()

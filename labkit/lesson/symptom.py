@@ -1,7 +1,7 @@
 """Symptoms: what must be true of the broken code and must not be true of the fixed."""
 
-import math
 import re
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ import torch
 from labkit.lesson.evidence import LabError, one_line, short
 from labkit.lesson.guard import Runaway, guarded
 
+MOST = sys.float_info.max
 RUN_LIMIT = 60.0  # seconds a trap's code may take before it is stopped
 Run = Callable[[], Any]
 
@@ -44,8 +45,10 @@ class Symptom:
 
     def look(self, run: Run) -> Seen:
         """Run the code once, within limits, and tell what it showed."""
+        from labkit.launch.children import ending_children
+
         try:
-            with guarded(seconds=RUN_LIMIT):
+            with ending_children(), guarded(seconds=RUN_LIMIT):
                 return self.observe(run)
         except Runaway:
             return Seen(
@@ -155,13 +158,14 @@ class Hangs(Symptom):
         try:
             with ending_children(), guarded(seconds=self.seconds):
                 value = run()
+            with guarded(seconds=self.seconds):  # a repr may not end either
+                return Seen(False, short(value))
         except Runaway:
             return Seen(True, f"not finished after {self.seconds:g} s")
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             return Seen(False, one_line(error), failed=True)
-        return Seen(False, short(value))
 
 
 def raises(
@@ -245,10 +249,13 @@ def same(one: Any, other: Any) -> bool:
 def numbers(value: Any) -> dict[str, float]:
     """The result as numbers for the evidence, where it is a few.
 
-    NaN and infinities are left out: the JSON of a notebook has no word for them.
+    NaN, infinities and whole numbers beyond a float are left out: the JSON of a
+    notebook has no word for them.
     """
     if isinstance(value, torch.Tensor):
-        if value.numel() > 8 or value.is_complex() or value.device.type == "meta":
+        if value.numel() > 8 or value.is_complex() or value.layout is not torch.strided:
+            return {}
+        if value.device.type == "meta":
             return {}
         value = value.detach().flatten().tolist()
     if isinstance(value, dict):
@@ -259,4 +266,4 @@ def numbers(value: Any) -> dict[str, float]:
             return {}
         one = len(items) == 1
         named = {"value" if one else f"value_{n}": x for n, x in enumerate(items)}
-    return {name: x for name, x in named.items() if math.isfinite(x)}
+    return {name: x for name, x in named.items() if -MOST <= x <= MOST}

@@ -8,6 +8,7 @@ from labkit.lesson import progress
 from labkit.lesson.evidence import (
     LabError,
     code,
+    has_widgets,
     page_call,
     say,
     shell,
@@ -87,7 +88,13 @@ def predict(id: str, answer: int | str | None = None) -> None:
         note_prediction(trap, choice)
         say("Noted. Run the next cell.")
     elif shell() is not None:
-        show_widget(choice_buttons(trap))
+        if has_widgets():
+            show_widget(choice_buttons(trap))
+        else:
+            say(
+                "Buttons need ipywidgets, which is not installed; answer with "
+                f'`lk.predict("{trap.number}", 1)`, or another number.'
+            )
 
 
 def pick(trap: Trap, answer: int | str) -> str:
@@ -101,7 +108,7 @@ def pick(trap: Trap, answer: int | str) -> str:
                 return choice
     raise LabError(
         f"predict {trap.number}: answer is a number from 1 to {len(trap.listed)} or the "
-        f"start of a choice; {answer!r} came"
+        f"start of a choice; {short(answer)} came"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from labkit.launch.children import ending_children
 from labkit.lesson.answer import Call, NotAttempted, describe, given, noting_calls
 from labkit.lesson.evidence import code, one_line, short
 from labkit.lesson.guard import Runaway, guarded
@@ -30,22 +31,53 @@ def try_answer(
     answer: Any, reference: Callable[..., Any], tests: tuple[Test, ...], seconds: float
 ) -> Result:
     """Run the tests one by one, each guarded and from the same seed, until one fails."""
-    misfit = wrong_kind(answer, reference) or wrong_parameters(answer, reference)
+    try:
+        with guarded(seconds=seconds):
+            misfit = wrong_kind(answer, reference) or wrong_parameters(
+                answer, reference
+            )
+    except (Exception, Runaway) as error:
+        misfit = (
+            f"a plain function or class is expected, and this {type(answer).__name__} "
+            f"cannot be looked at, {code(one_line(error))}"
+        )
     if misfit:
         return Result("failed", misfit)
+    with ending_children():
+        return run_tests(answer, tests, seconds)
+
+
+def run_tests(answer: Any, tests: tuple[Test, ...], seconds: float) -> Result:
+    """The outcome of the first test that does not pass, or of all."""
     for test in tests:
         with noting_calls() as calls:
             try:
                 with guarded(seconds=seconds):
-                    random.seed(0)
-                    np.random.seed(0)
-                    torch.manual_seed(0)
+                    fresh_state()
                     test(answer)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                return explain(error, answer, test, calls, seconds)
+                failure = error
+            else:
+                continue
+            try:
+                with guarded(seconds=seconds):  # what came out may not end its repr
+                    return explain(failure, answer, test, calls, seconds)
+            except (Exception, Runaway) as error:
+                says = f"what came out cannot be shown, {code(one_line(error))}"
+                return Result("failed", f"{subject(test)}: {says}")
     return Result("passed", f"{len(tests)} test{'s' * (len(tests) != 1)}")
+
+
+def fresh_state() -> None:
+    """What a test starts from, whatever the page has switched before; guarded undoes it."""
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.set_grad_enabled(True)
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
 
 
 # --- does it fit ----------------------------------------------------------------------
@@ -105,7 +137,7 @@ def explain(
 ) -> Result:
     """The outcome of a test that did not pass, and what to say about it."""
     # An unfinished stub may trip over its own TODO ("... not supported for 'Todo'").
-    if isinstance(error, NotAttempted) or "Todo" in str(error):
+    if isinstance(error, NotAttempted) or "Todo" in one_line(error):
         return Result("todo")
     call = calls[-1] if calls else None
     frames = answer_frames(error, answer, test)

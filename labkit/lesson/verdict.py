@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from labkit.lesson.evidence import LabError, page_call, say, short, strict
+from labkit.lesson.evidence import LabError, one_line, page_call, say, short, strict
 from labkit.lesson.registry import find
 
 JUDGEMENTS = {
@@ -89,7 +89,11 @@ def judged(claim: Claim, values: dict[str, Any]) -> tuple[bool, str]:
     except KeyError as error:
         raise LabError(
             f"verdicts: {claim.id} needs the value {error}, and got "
-            f"{', '.join(values) or 'none'}"
+            f"{', '.join(map(str, values)) or 'none'}"
+        ) from None
+    except Exception as error:
+        raise LabError(
+            f"verdicts: {claim.id} cannot be judged by {short(values)}: {one_line(error)}"
         ) from None
 
 

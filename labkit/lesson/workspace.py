@@ -144,7 +144,7 @@ def _page_hash(path: Path) -> str | None:
     try:
         page = json.loads(path.read_text(encoding="utf-8"))
         return page["metadata"].get("labkit", {}).get("page_sha256")
-    except (ValueError, KeyError, AttributeError):
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None  # the learner's file is no longer a notebook: say it has changed
 
 

@@ -41,9 +41,9 @@ def track_memory(
     other threads, except the backward's, and other processes. Tensors that
     `torch.load` reads count from when they are put together. A compiled function runs
     uncompiled in the block, and what can't do without the compiler, as
-    `flex_attention`, fails in it. On torch 2.6 autograd doesn't tell what it saves: there,
-    results of a forward without a backward count as activations if they are alive at
-    the end, and as temporary if not.
+    `flex_attention`, fails in it. On torch 2.6 autograd doesn't tell what it saves:
+    there, results of a forward without a backward count as activations if they are
+    alive at the end, and as temporary if not.
 
     Args:
         model: its parameters, their gradients and its buffers count from the start.

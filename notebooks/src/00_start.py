@@ -135,7 +135,7 @@ to_unit = lk.check("0-scale", to_unit)
 # | 04 Data pipeline | 2½ h | in preparation |
 # | 05 Training | 2½ h | [open](05_training.ipynb) |
 # | 06 Multi-GPU | 2½ h | in preparation |
-# | 07 Saving and loading | 2 h | in preparation |
+# | 07 Saving and loading | 2 h | [open](07_checkpoints.ipynb) |
 # | 08 Performance | 2½ h | in preparation |
 # | 09 War stories | 1 h | in preparation |
 # | 10 From running to running well | 2 h | in preparation |

@@ -82,7 +82,6 @@ print("of x alone:", (x * 2).grad_fn)
 # %% [markdown]
 # The graph is made anew in every call, from what really ran: a `print`, a condition or a
 # loop in `forward` needs no special care. It lives as long as somebody holds its end.
-# That last sentence is what the two traps of this part are about.
 
 # %% [markdown]
 # ### The loss of an epoch, added up
@@ -323,7 +322,8 @@ def twice(function):
         return "raises"
     return "runs"
 
-print("w + 1:", twice(lambda w: w + 1), "  w.exp():", twice(lambda w: w.exp()))
+print("w + 1:  ", twice(lambda w: w + 1))
+print("w.exp():", twice(lambda w: w.exp()))
 
 # %% [markdown]
 # So a loop can seem right until somebody puts an activation into it.
@@ -346,7 +346,8 @@ def recording(width, batch):
     def unrecorded():
         with torch.no_grad():
             return net(x)
-    return lk.compare({"no_grad": unrecorded, "recorded": lambda: net(x)}).ratio
+    ways = {"no_grad": unrecorded, "recorded": lambda: net(x)}
+    return lk.compare(ways).ratio
 
 costs = dict(tiny=recording(16, 16), usual=recording(1024, 16))
 for name, ratio in costs.items():
@@ -376,7 +377,8 @@ lk.explore("3.1-graph")
 # The graph of one function in two calls, and what is recorded without a weight:
 
 # %%
-ends = [layer(x, torch.ones(3, requires_grad=True)) for x in (-w.detach(), w.detach())]
+w = torch.ones(3, requires_grad=True)
+ends = [layer(x, w) for x in (-torch.ones(3), torch.ones(3))]
 names = [end.grad_fn.name() for end in ends]
 constant = (torch.ones(3) * 2).grad_fn is None
 with lk.track_memory() as holding:
@@ -420,7 +422,7 @@ lk.verdicts(
 # | to see the graph | `y.grad_fn`, `.next_functions`, `._saved_result` and its like |
 #
 # *You can stop here. The next part, 3.2, starts with three lines that every training loop
-# has, in the wrong order.*
+# has, and their order.*
 
 # %% [markdown]
 # ## 3.2 Accumulation and zeroing
@@ -446,7 +448,8 @@ with np.load(lk.data_path("digits.npz")) as digits:
 
 def make_model(norm=nn.Identity()):
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(64, 32), norm, nn.ReLU(), nn.Linear(32, 10))
+    return nn.Sequential(nn.Linear(64, 32), norm, nn.ReLU(),
+                         nn.Linear(32, 10))
 
 def gradient(model):
     return torch.cat([p.grad.flatten() for p in model.parameters()])
@@ -650,7 +653,7 @@ def count_batches_fixed():
         while window := list(islice(batches, 4)):
             weight.grad = None  # zero_grad
             for _ in window:
-                weight.sum().backward()  # in a real loop: (loss / len(window))
+                weight.sum().backward()  # really: loss / len(window)
             updates.append(int(weight.grad))
     return {"updates": updates, "left": 20 - sum(updates)}
 
@@ -715,7 +718,8 @@ lk.trap("3.2.3", accumulated)
 # %%
 for x, y in (window[0], window[-1]):
     weight = 1 / len(window) / len(y)
-    print(f"one of {len(y)} images weighs {weight:.3f}, its due is {1 / 26:.3f}")
+    print(f"one of {len(y)} images weighs {weight:.3f},",
+          f"its due is {1 / 26:.3f}")
 
 # %% [markdown]
 # **Fix.** Add up the losses of the images, and divide by their number in the whole window.
@@ -754,7 +758,8 @@ model = make_model()
 loss = F.cross_entropy(model(images[:8]), none)
 loss.backward()
 print("loss:", loss.item(), "  gradient:", gradient(model).norm().item())
-print("sum: ", F.cross_entropy(model(images[:8]), none, reduction="sum").item())
+summed = F.cross_entropy(model(images[:8]), none, reduction="sum")
+print("sum: ", summed.item())
 
 # %% [markdown]
 # The gradient is harmless, the loss in your log is not: one such batch makes the mean of an
@@ -766,7 +771,7 @@ print("sum: ", F.cross_entropy(model(images[:8]), none, reduction="sum").item())
 # gradient is finite and plausible. Compare once with one big batch, as above.
 
 # %% [markdown]
-# ### Equal batches, and a layer that looks at its neighbours
+# ### Equal batches, and a BatchNorm
 #
 # Now all is even: four batches of eight. The model has a BatchNorm.
 
@@ -816,8 +821,8 @@ print(f"sixteen batches of two: {with_norm(nn.BatchNorm1d(32), pairs):.1f}")
 def norms(logged=lambda p: True):
     model = nn.ModuleDict({"main": make_model(), "extra": nn.Linear(64, 2)})
     F.cross_entropy(model["main"](images), labels).backward()
-    found = {n: p.grad.norm() for n, p in model.named_parameters() if logged(p)}
-    return list(found)
+    named = [(n, p) for n, p in model.named_parameters() if logged(p)]
+    return list({n: p.grad.norm() for n, p in named})
 
 lk.predict("3.2.5")
 
@@ -938,7 +943,8 @@ def summed(z, y):
     return F.cross_entropy(z, y, reduction="sum") / 4
 
 right = big_batch(make_model(), even)
-once, twice = (gradient_of(even[:1] * n, F.cross_entropy).norm() for n in (1, 2))
+once = gradient_of(even[:1], F.cross_entropy).norm()
+doubled = gradient_of(even[:1] * 2, F.cross_entropy).norm()
 undivided = (gradient_of(even, F.cross_entropy).norm() / right.norm()).item()
 sum_over_four = (gradient_of(even, summed).norm() / right.norm()).item()
 
@@ -979,12 +985,13 @@ print(f"cosine between the two directions: {cosine:.2f}")
 # The article's statements of section 3.2, first on zeroing and on adding up:
 
 # %%
-places = dict(zip(("before", "within", "after", "gap", "obeying"), reached.values()))
+order_names = ("before", "within", "after", "gap", "obeying")
+places = dict(zip(order_names, reached.values()))
+untrained = F.cross_entropy(make_model()(images), labels).item()
 counted = count_batches()
 lk.verdicts(
-    C3_2a=dict(first=round(F.cross_entropy(make_model()(images), labels).item(), 4),
-               **places),
-    C3_2b=dict(ratio=(twice / once).item()),
+    C3_2a=dict(first=round(untrained, 4), **places),
+    C3_2b=dict(ratio=(doubled / once).item()),
     C3_2e=dict(**counted, error=errors[2]),
 )
 
@@ -996,10 +1003,10 @@ equal, weighted = with_norm(nn.Identity()), accumulated_fixed()
 unequal, batchnorm = accumulated(), normalised()
 per_epoch = len(count_batches_fixed()["updates"]) // 2
 lk.verdicts(
-    C3_2c=dict(equal=equal, weighted=weighted, unequal=unequal, padded=tokens_off,
-               batchnorm=batchnorm),
-    C3_2d=dict(undivided=undivided, summed=sum_over_four, adam=apart["Adam"],
-               sgd=apart["SGD"]),
+    C3_2c=dict(equal=equal, weighted=weighted, unequal=unequal,
+               padded=tokens_off, batchnorm=batchnorm),
+    C3_2d=dict(undivided=undivided, summed=sum_over_four,
+               adam=apart["Adam"], sgd=apart["SGD"]),
     C3_2f=dict(updates=per_epoch, batches=10, cosine=cosine),
 )
 
@@ -1027,8 +1034,8 @@ lk.verdicts(
 # | a log of gradients | `if p.grad is not None` |
 # | a new layer | first the layer, then the optimizer; or `add_param_group` |
 #
-# *You can stop here. The next part, 3.3, starts with a gradient that is half as large as it
-# should be.*
+# *You can stop here. The next part, 3.3, starts with a layer that weighs its input by the
+# input's own sum.*
 
 # %% [markdown]
 # ## 3.3 What cuts the gradient
@@ -1080,7 +1087,8 @@ moved = (loss_of(x + little) - loss_of(x - little)).item() / 0.002
 told = torch.autograd.grad(loss_of(x), x)[0][0].item()
 print(f"moving the first entry: {moved:.2f}")
 print(f"autograd:               {told:.2f}")
-print("gradcheck passes:", torch.autograd.gradcheck(loss_of, x, raise_exception=False))
+passes = torch.autograd.gradcheck(loss_of, x, raise_exception=False)
+print("gradcheck passes:", passes)
 
 # %% [markdown]
 # `gradcheck` does the same for every entry. It wants float64, since it divides small
@@ -1166,8 +1174,8 @@ def fit_turn(model):
 # %%
 import warnings
 
-# newer versions of PyTorch warn here, once per process; it would give the answer away
-warnings.filterwarnings("ignore", message="Converting a tensor with requires_grad")
+# newer versions of PyTorch warn here, which would give the answer away
+warnings.filterwarnings("ignore", message="Converting a tensor with requires")
 
 def find_angle():
     return fit_turn(Turn(lambda c, s: torch.tensor([[c, -s], [s, c]])))
@@ -1251,16 +1259,17 @@ lk.fix("3.3.3", slopes_fixed)
 # which are safe.
 
 # %%
+where, zeros = torch.where, torch.zeros(3)
 after = {
-    "where": lambda f, x, ok: torch.where(ok, f(x), 0.0),
+    "where": lambda f, x, ok: where(ok, f(x), 0.0),
     "masked_fill": lambda f, x, ok: f(x).masked_fill(~ok, 0.0),
     "times ok": lambda f, x, ok: f(x) * ok,
     "nan_to_num": lambda f, x, ok: f(x).nan_to_num(0, 0, 0),
 }
 before = {
-    "where, twice": lambda f, x, ok: torch.where(ok, f(torch.where(ok, x, 1.0)), 0.0),
-    "clamp, where": lambda f, x, ok: torch.where(ok, f(x.clamp(min=1e-6)), 0.0),
-    "only x[ok]": lambda f, x, ok: torch.zeros(3).masked_scatter(ok, f(x[ok])),
+    "where, twice": lambda f, x, ok: where(ok, f(where(ok, x, 1.0)), 0.0),
+    "clamp, where": lambda f, x, ok: where(ok, f(x.clamp(min=1e-6)), 0.0),
+    "only x[ok]": lambda f, x, ok: zeros.masked_scatter(ok, f(x[ok])),
 }
 
 # %% [markdown]
@@ -1277,8 +1286,8 @@ def has_nan(mask, f):
 found = {}
 for name, mask in (after | before).items():
     found[name] = {n: has_nan(mask, f) for n, f in functions.items()}
-    said = (f"{n}: {'NaN ' if nan else 'fine'}" for n, nan in found[name].items())
-    print(f"{name:13}", "  ".join(said).rstrip())
+    said = {n: "NaN" if nan else "fine" for n, nan in found[name].items()}
+    print(f"{name:13}", *(f"{n}: {what:5}" for n, what in said.items()))
 
 # %% [markdown]
 # What comes after the function is too late, all of it.
@@ -1319,7 +1328,7 @@ with torch.autograd.set_detect_anomaly(True), warnings.catch_warnings():
 # `set_detect_anomaly` (slow: for the search only) stops at it.
 
 # %% [markdown]
-# ### The generator does not get better
+# ### A generator and its critic
 #
 # `D` learns to tell real points from made ones, `G` makes them. The loss of `D` shall not
 # train `G`, so what `G` made is detached.
@@ -1331,7 +1340,8 @@ def bce(score, target):
 
 def models():
     torch.manual_seed(0)
-    G, D = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+    G = nn.Linear(2, 2)
+    D = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
     return G, D, torch.randn(16, 2) + 3, torch.randn(16, 2)
 
 # %% [markdown]
@@ -1344,7 +1354,8 @@ def update(model, loss):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    return sum((p - s).abs().sum().item() for p, s in zip(model.parameters(), start))
+    pairs = zip(model.parameters(), start)
+    return round(sum((p - s).abs().sum().item() for p, s in pairs), 2)
 
 # %% [markdown]
 # One step of each:
@@ -1354,7 +1365,7 @@ def gan_step():
     G, D, real, noise = models()
     fake = G(noise).detach()
     moved_d = update(D, bce(D(real), 1.0) + bce(D(fake), 0.0))
-    return {"D": round(moved_d, 2), "G": round(update(G, bce(D(fake), 1.0)), 2)}
+    return {"D": moved_d, "G": update(G, bce(D(fake), 1.0))}
 
 lk.predict("3.3.4")
 
@@ -1366,7 +1377,7 @@ def gan_step_fixed():
     G, D, real, noise = models()
     fake = G(noise)
     moved_d = update(D, bce(D(real), 1.0) + bce(D(fake.detach()), 0.0))
-    return {"D": round(moved_d, 2), "G": round(update(G, bce(D(fake), 1.0)), 2)}
+    return {"D": moved_d, "G": update(G, bce(D(fake), 1.0))}
 
 lk.trap("3.3.4", gan_step, gan_step_fixed)
 
@@ -1378,13 +1389,13 @@ G, D, real, noise = models()
 losses = {"D's": lambda fake: bce(D(real), 1.0) + bce(D(fake), 0.0),
           "G's": lambda fake: bce(D(fake), 1.0)}
 gan = {}
-for name, loss_for in losses.items():
-    for how, fake in {"detached": G(noise).detach(), "as it is": G(noise)}.items():
-        G.zero_grad(), D.zero_grad()
-        loss_for(fake).backward()
-        gan[name, how] = g, d = G.weight.grad, D[0].weight.grad
-        size = "None" if g is None else f"{g.norm():.2f}"
-        print(f"{name} loss, {how}: G {size:4}  D {d.norm():.2f}")
+for name, how in [(n, h) for n in losses for h in ("detached", "as it is")]:
+    fake = G(noise) if how == "as it is" else G(noise).detach()
+    G.zero_grad(), D.zero_grad()
+    losses[name](fake).backward()
+    gan[name, how] = g, d = G.weight.grad, D[0].weight.grad
+    size = "None" if g is None else f"{g.norm():.2f}"
+    print(f"{name} loss, {how}: G {size:4}  D {d.norm():.2f}")
 
 # %% [markdown]
 # In its own loss `D` loses nothing by the `detach`: the same gradient, and no way back
@@ -1442,9 +1453,9 @@ def refuses(call):
         return True
     return False
 
-w, b = torch.ones(2, requires_grad=True), torch.zeros(2, requires_grad=True)
-ways = {"numpy": w.numpy, "exp": lambda: np.exp(w), "asarray": lambda: np.asarray(w)}
-refused = {name: refuses(call) for name, call in ways.items()}
+w, b = (torch.ones(2, requires_grad=True) for _ in range(2))
+ways = {"numpy": torch.Tensor.numpy, "exp": np.exp, "asarray": np.asarray}
+refused = {name: refuses(lambda: way(w)) for name, way in ways.items()}
 (torch.from_numpy(np.tanh(w.detach().numpy())) + b).sum().backward()
 print("raise:", *(name for name, no in refused.items() if no))
 print("after detach: w", w.grad, " b", b.grad)
@@ -1478,11 +1489,13 @@ print("gradcheck passes:", torch.autograd.gradcheck(Tanh.apply, x))
 
 # %%
 lines = {
-    "x * 2": lambda x: x * 2, "2 / x": lambda x: 2 / x, "x ** 2.0": lambda x: x**2.0,
+    "x * 2": lambda x: x * 2, "2 / x": lambda x: 2 / x,
+    "x ** 2.0": lambda x: x**2.0, "x // 2": lambda x: x // 2,
     "x.double()": lambda x: x.double(), "x.long()": lambda x: x.long(),
-    "x.round()": torch.round, "x.floor()": torch.floor, "x.sign()": torch.sign,
-    "bernoulli(x / 2)": lambda x: torch.bernoulli(x / 2), "x // 2": lambda x: x // 2,
-    "x > 0": lambda x: x > 0, "x.argmax()": torch.argmax, "x.unique()": torch.unique,
+    "x.round()": torch.round, "x.floor()": torch.floor,
+    "x.sign()": torch.sign, "x > 0": lambda x: x > 0,
+    "bernoulli(x / 2)": lambda x: torch.bernoulli(x / 2),
+    "x.argmax()": torch.argmax, "x.unique()": torch.unique,
     "x.sort().values": lambda x: x.sort().values, "x.data": lambda x: x.data,
     "x.sort().indices": lambda x: x.sort().indices,
     "multinomial(x, 1)": lambda x: x.multinomial(1), "histc(x)": torch.histc,
@@ -1530,7 +1543,7 @@ for kind in ("right", "zero", "raises", "cut"):
     print(f"{kind}:")
     names = [name for name, became in fates.items() if became == kind]
     for n in range(0, len(names), 3):
-        print("   ", "".join(f"{name:24}" for name in names[n : n + 3]).rstrip())
+        print("   ", *(f"{name:22}" for name in names[n : n + 3]))
 
 # %% [markdown]
 # Constants do no harm. What answers with whole numbers or with yes and no (indices, classes,
@@ -1638,8 +1651,10 @@ lk.verdicts(
     C3_3a=dict(needs=cut.requires_grad, shares=cut.data_ptr() == y.data_ptr(),
                refused=edit_refused),
     C3_3b=dict(no_grad=under_no_grad.requires_grad,
-               inference=under_inference.requires_grad, outside=(x * 2).requires_grad),
-    C3_3c=dict(raised=sum(refused.values()), tried=len(refused), detached=str(w.grad)),
+               inference=under_inference.requires_grad,
+               outside=(x * 2).requires_grad),
+    C3_3c=dict(raised=sum(refused.values()), tried=len(refused),
+               detached=str(w.grad)),
     C3_3d=dict(constants=constants.count("right"), tried=len(kinds),
                cut=kinds.count("cut"), zero=kinds.count("zero"),
                raised=kinds.count("raises")),
@@ -1650,11 +1665,12 @@ lk.verdicts(
 
 # %%
 lk.verdicts(
-    C3_3e=dict(detached=str(detached[0]), same=same_d, leaked=leaked[0].norm().item(),
+    C3_3e=dict(detached=str(detached[0]), same=same_d,
+               leaked=leaked[0].norm().item(),
                own=str(gan["G's", "detached"][0])),
     C3_3f=dict(item=told, truth=round(moved, 3), raises=whole_raises),
-    C3_3g=dict(after=len(after_nan), after_nan=sum(after_nan), before=len(before_nan),
-               before_nan=sum(before_nan)),
+    C3_3g=dict(after=len(after_nan), after_nan=sum(after_nan),
+               before=len(before_nan), before_nan=sum(before_nan)),
 )
 
 # %% [markdown]

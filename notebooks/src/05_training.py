@@ -281,8 +281,8 @@ for name, share in after.items():
     print(f"{name:38} {share:.1f}")
 
 # %% [markdown]
-# **It is not the small set that spoils, but the strange one**, and the more batches of it,
-# the more. Next, the following training step: its gradients from a clean and from a spoiled
+# **Here it is not the small set that spoils, but the strange one**, and the more batches of
+# it, the more. Next, the following training step: its gradients from a clean and from a spoiled
 # model, on the same batch with the same dropout.
 
 # %%
@@ -448,7 +448,7 @@ lk.trap("5.1.4", fine_tune, fine_tune_fixed)
 # `mode_report` looks for both faults, this one and the one before, in any model. Give it a
 # few inputs, so that it can try two forwards; it leaves the model as it was.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 tuned = nn.Sequential(copy.deepcopy(net[:3]).requires_grad_(False), Net())
 lk.mode_report(tuned.train(), images[:8])
 
@@ -824,8 +824,9 @@ def test_error(rate, kind, seed):
                 scheduler.step()
     return 100 * (1 - test(model)[1])
 
-cases = [(r, kind) for r in (0.05, 0.2, 0.5) for kind in ("constant", "cosine")]
-errors = {case: [test_error(*case, seed) for seed in range(5)] for case in cases}
+kinds = ("constant", "cosine")
+cases = [(rate, kind) for rate in (0.05, 0.2, 0.5) for kind in kinds]
+errors = {c: [test_error(*c, seed) for seed in range(5)] for c in cases}
 
 # %% [markdown]
 # A picture has one mark for each run and a bar for the mean of its five:
@@ -835,12 +836,12 @@ def dots(results, ylabel):
     figure = Figure(figsize=(7.2, 3), layout="constrained")
     axes = figure.add_subplot(xlabel="learning rate", ylabel=ylabel)
     for n, ((rate, kind), runs) in enumerate(results.items()):
-        look = dict(color=("#0072B2", "#D55E00")[n % 2])
-        at = n + 0.25 * (-1) ** n  # the two kinds of a rate stand close together
+        c, mark = (("#0072B2", "o"), ("#D55E00", "s"))[n % 2]
+        at = n + 0.25 * (-1) ** n  # both kinds of a rate stand close together
         name = kind if n < 2 else None
-        axes.plot([at] * len(runs), runs, "os"[n % 2], mfc="none", label=name, **look)
-        axes.plot([at - 0.2, at + 0.2], [np.mean(runs)] * 2, **look)
-    axes.set_xticks(np.arange(0.5, len(results), 2), [r for r, _ in results][::2])
+        axes.plot([at] * len(runs), runs, mark, c=c, mfc="none", label=name)
+        axes.plot([at - 0.2, at + 0.2], [np.mean(runs)] * 2, c=c)
+    axes.set_xticks(np.arange(0.5, n, 2), [r for r, _ in results][::2])
     axes.legend(frameon=False)
     return figure
 
@@ -850,15 +851,14 @@ def dots(results, ylabel):
 
 # %%
 def compared(results):
-    runs, said = list(results.items()), []
-    for ((rate, first), one), ((_, second), two) in zip(runs[::2], runs[1::2]):
+    items, said = list(results.items()), []
+    for (case, one), (other, two) in zip(items[::2], items[1::2]):
         lower = sum(b < a for a, b in zip(one, two))
         higher = sum(b > a for a, b in zip(one, two))
         seen = {lower: "lower in every seed", higher: "higher in every seed"}
-        said.append(
-            f"at {rate} {first} {np.mean(one):.1f}, {second} {np.mean(two):.1f} "
-            f"({seen.get(len(one), 'no clear difference')})"
-        )
+        said.append(f"at {case[0]} {case[1]} {np.mean(one):.1f}, "
+                    f"{other[1]} {np.mean(two):.1f} "
+                    f"({seen.get(len(one), 'no clear difference')})")
     return "; ".join(said)
 
 # %% [markdown]
@@ -875,8 +875,8 @@ lk.show_figure(
 
 # %% tags=["volatile", "nbval-ignore-output"]
 print(compared(errors).replace("; ", "\n"))
-for kind in ("constant", "cosine"):
-    mean, rate = min((np.mean(errors[c]), c[0]) for c in cases if c[1] == kind)
+for kind in kinds:
+    mean, rate = min((np.mean(errors[c]), c[0]) for c in cases if kind in c)
     print(f"best {kind}: {mean:.1f} % at {rate}")
 
 # %% [markdown]
@@ -960,7 +960,7 @@ for calls in (0, 30, 390, 1000):
     while scheduler.last_epoch < calls:
         optimizer.step()
         scheduler.step()
-    print(f"last_epoch {scheduler.last_epoch:4}: rate {rate_of(optimizer):.3f}")
+    print(f"last_epoch {calls:4}: rate {rate_of(optimizer):.3f}")
 
 # %% [markdown]
 # The paper counted optimizer steps. Even counted so, 1,000 are too many here, where the
@@ -972,8 +972,8 @@ for calls in (0, 30, 390, 1000):
 # %%
 def last_rate_fixed():
     model, optimizer = make(rate=0.2)
-    steps = 30 * len(batches())
-    scheduler = LambdaLR(optimizer, lambda n: min(1.0, (n + 1) / (0.1 * steps)))
+    rising = 0.1 * 30 * len(batches())  # a tenth of all steps
+    scheduler = LambdaLR(optimizer, lambda n: min(1.0, (n + 1) / rising))
     for epoch in range(30):
         for rows in batches():
             train_step(model, optimizer, rows)
@@ -1172,10 +1172,12 @@ with lk.data_path("names.csv").open(encoding="utf-8", newline="") as file:
 texts = [row["name"][:12].ljust(12) for row in table]
 letters = {letter: n for n, letter in enumerate(sorted(set("".join(texts))))}
 languages = sorted({row["language"] for row in table})
-mixed = torch.randperm(len(table), generator=torch.Generator().manual_seed(0))
-names = torch.tensor([[letters[c] for c in text] for text in texts])[mixed]
-labels = torch.tensor([languages.index(row["language"]) for row in table])[mixed]
-print(len(names), "names,", len(letters), "letters,", len(languages), "languages")
+order = torch.randperm(len(table), generator=torch.Generator().manual_seed(0))
+names = torch.tensor([[letters[c] for c in text] for text in texts])[order]
+numbers = [languages.index(row["language"]) for row in table]
+spoken = torch.tensor(numbers)[order]
+print(f"{len(names)} names, {len(letters)} letters,",
+      f"{len(languages)} languages")
 
 # %% [markdown]
 # Two encoder layers as PyTorch makes them, and the mean over the places:
@@ -1192,9 +1194,8 @@ class Reader(nn.Module):
         self.head = nn.Linear(32, len(languages))
 
     def forward(self, names):
-        return self.head(self.layers(self.letters(names) + self.places).mean(1))
-
-climb = {"without": 1, "with warm-up": 10}  # steps to the full rate
+        read = self.layers(self.letters(names) + self.places)
+        return self.head(read.mean(1))
 
 # %% [markdown]
 # Forty steps with Adam; with warm-up, the first ten of them rise to the full rate.
@@ -1206,7 +1207,7 @@ def read(rate, kind, seed):
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     scheduler = LambdaLR(optimizer, lambda n: min(1.0, (n + 1) / climb[kind]))
     for rows in torch.randint(2041, (40, 64)):
-        losses.append(F.cross_entropy(model(names[rows]), labels[rows]))
+        losses.append(F.cross_entropy(model(names[rows]), spoken[rows]))
         optimizer.zero_grad()
         losses[-1].backward()
         optimizer.step()
@@ -1218,13 +1219,14 @@ def read(rate, kind, seed):
 # the first 20 steps, where instability would show. Two rates, four seeds each.
 
 # %%
+climb = {"without": 1, "with warm-up": 10}  # steps to the full rate
 ways = [(r, k) for r in (0.005, 0.03) for k in ("without", "with warm-up")]
 accuracy, early = {way: [] for way in ways}, {way: [] for way in ways}
 for way in ways:
     for seed in range(4):
         model, losses = read(*way, seed)
         with torch.no_grad():
-            right = model(names[2041:]).argmax(1) == labels[2041:]
+            right = model(names[2041:]).argmax(1) == spoken[2041:]
         accuracy[way].append(100 * right.float().mean().item())
         early[way].append(max(losses[:20]))
 
@@ -1242,8 +1244,8 @@ lk.show_figure(
 # loss of log 16 ≈ 2.8):
 
 # %% tags=["volatile", "nbval-ignore-output"]
-print("accuracy\n" + compared(accuracy).replace("; ", "\n"))
-print("highest loss of the first 20 steps\n" + compared(early).replace("; ", "\n"))
+print("accuracy", *compared(accuracy).split("; "), sep="\n")
+print("highest loss of 20 steps", *compared(early).split("; "), sep="\n")
 
 # %% [markdown]
 # Two questions, two answers. In the first steps the high rate throws the loss above that
@@ -1279,7 +1281,8 @@ scheduler = LambdaLR(optimizer, lambda n: warmup_cosine(n, 13, 130, 0.01))
 for rows in [rows for epoch in range(10) for rows in batches()]:
     train_step(model, optimizer, rows)
     scheduler.step()
-print(f"last rate {rate_of(optimizer):.3f}, accuracy over 0.9: {test(model)[1] > 0.9}")
+print(f"last rate {rate_of(optimizer):.3f}")
+print("accuracy over 0.9:", test(model)[1] > 0.9)
 
 # %% [markdown]
 # ### What the article says, and what this page measured
@@ -1364,7 +1367,7 @@ def rates_over(factor, every):
             scheduler.step()
     return rates
 
-epoch, step = (rates_over(lambda n: min(1.0, n / 1000), every) for every in (13, 1))
+epoch, step = (rates_over(warm_up, every) for every in (13, 1))
 plus_one = rates_over(lambda n: min(1.0, (n + 1) / 1000), 13)
 counts = [rates.count(0) for rates in (epoch, step, plus_one)]
 zeros = dict(zip(("per_epoch", "per_step", "plus_one"), counts))
@@ -1414,7 +1417,8 @@ signs = [
     {np.sign(b - a) for a, b in zip(accuracy[without], accuracy[warm])}
     for without, warm in (ways[:2], ways[2:])
 ]
-warmed = dict(rates=2, seeds=4, better=signs.count({1}), worse=signs.count({-1}))
+warmed = dict(rates=2, seeds=4)
+warmed |= dict(better=signs.count({1}), worse=signs.count({-1}))
 mean = {way: np.mean(early[way]) for way in ways}
 warmed["rise_without"] = max(mean[way] for way in ways if way[1] == "without")
 warmed["rise_with"] = max(mean[way] for way in ways if way[1] != "without")
@@ -1428,7 +1432,8 @@ kept, lost = final_rate("loss"), final_rate("batch")
 lk.verdicts(
     C5_2a=exist,
     C5_2b=dict(rising=rising, nan=nan, missing=missing, inside=inside),
-    C5_2c=dict(first=first, default=parts[0].patience, epoch=kept, batch=lost),
+    C5_2c=dict(first=first, default=parts[0].patience,
+               epoch=kept, batch=lost),
     C5_2d=zeros,
     C5_2e=dict(epoch=epoch[-1], step=step[-1]),
     C5_2f=warmed,
@@ -1461,8 +1466,8 @@ lk.verdicts(
 # | a cut when the accuracy does | the same with `mode="max"` |
 # | a look before the run | `lk.preview_schedule(optimizer, scheduler, steps)` |
 #
-# *You can stop here. The next part, 5.3, starts with a recurrent network whose gradients
-# explode.*
+# *You can stop here. The next part, 5.3, starts with a recurrent network that reads the
+# digits row by row.*
 
 # %% [markdown]
 # ## 5.3 Clipping and mixed precision
@@ -1672,7 +1677,8 @@ lk.trap("5.3.3", side_task)
 for dtype in (torch.float16, torch.bfloat16, torch.float32):
     about = torch.finfo(dtype)
     least = about.tiny * about.eps
-    print(f"{dtype}: from {least:.0e} to {about.max:.0e}, eps {about.eps:.0e}")
+    print(f"{str(dtype)[6:]:8} from {least:.0e} to {about.max:.0e},",
+          f"eps {about.eps:.0e}")
 logits = small_model()(x[:128]).detach().requires_grad_()
 (1e-6 * F.cross_entropy(logits, y[:128])).backward()
 print(f"largest gradient at the output: {logits.grad.abs().max():.0e}")
@@ -1689,8 +1695,8 @@ def zeros(dtype, scale=1.0):
     grads = torch.cat([p.grad.flatten() for p in model.parameters()])
     return round((grads == 0).float().mean().item(), 1)
 
-print("float32:           ", zeros(torch.float32))
-print("float16:           ", zeros(torch.float16))
+print("float32:            ", zeros(torch.float32))
+print("float16:            ", zeros(torch.float16))
 print("float16, loss × 2¹⁶:", zeros(torch.float16, 65536.0))
 
 # %% [markdown]
@@ -1809,7 +1815,8 @@ lk.trap("5.3.4", train_clipped)
 def first_step(step):
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    norm = step(model, optimizer, torch.amp.GradScaler("cpu"), x[:128], y[:128])
+    scaler = torch.amp.GradScaler("cpu")
+    norm = step(model, optimizer, scaler, x[:128], y[:128])
     return norm, moved(model)
 
 norm, length = first_step(clipped_step)
@@ -1854,9 +1861,10 @@ print("clipped after unscaling: ", train(unscaled_step, AdamW, lr=0.01))
 model = small_model()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 scaler = torch.amp.GradScaler("cpu")
-lk.gradient_report(
-    model, step=lambda: clipped_step(model, optimizer, scaler, x[:128], y[:128])
-)
+def one_step():
+    clipped_step(model, optimizer, scaler, x[:128], y[:128])
+
+lk.gradient_report(model, step=one_step)
 
 # %% [markdown]
 # ### One bad number among nine thousand
@@ -1925,7 +1933,7 @@ print("one NaN:", spread(float("nan")), " one Inf:", spread(float("inf")))
 
 # %%
 def fine_tune():
-    model = nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 10)).to(torch.bfloat16)
+    model = nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 10)).bfloat16()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
     for xb, yb in batches(100):
         loss = F.cross_entropy(model(xb.bfloat16()), yb)
@@ -2005,7 +2013,9 @@ device = session.device
 width, rows = (2048, 4096) if device.type == "cuda" else (128, 64)
 
 def deep(width):
-    layers = [layer for _ in range(6) for layer in (nn.Linear(width, width), nn.ReLU())]
+    layers = []
+    for _ in range(6):
+        layers += [nn.Linear(width, width), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(width, 10)).to(device)
 
 def forward_backward(model, inputs, dtype):
@@ -2042,10 +2052,11 @@ def peak(width, rows, dtype):
     return memory.peak_bytes
 
 changes = {}
-for name, shape in {"many rows": (128, 1024), "wide layers": (256, 16)}.items():
-    before, after = peak(*shape, torch.float32), peak(*shape, torch.bfloat16)
+for name, *shape in ("many rows", 128, 1024), ("wide layers", 256, 16):
+    before, after = (peak(*shape, d) for d in (torch.float32, torch.bfloat16))
     changes[name] = after / before - 1
-    print(f"{name}: {before / 1e6:.1f} MB in float32, {changes[name]:+.0%} in bfloat16")
+    print(f"{name}: {before / 1e6:.1f} MB in float32,",
+          f"{changes[name]:+.0%} in bfloat16")
 
 # %% [markdown]
 # Activations take two bytes a number instead of four. Weights and their gradients stay
@@ -2155,7 +2166,7 @@ both = dict(factor=round(ratio), broken_sgd=train(clipped_step))
 both |= dict(right_sgd=train(unscaled_step))
 both |= dict(broken_adam=train(clipped_step, AdamW, 0.01))
 both |= dict(right_adam=train(unscaled_step, AdamW, 0.01))
-own = {kind: str(torch.get_autocast_dtype(kind))[6:] for kind in ("cpu", "cuda")}
+own = {d: str(torch.get_autocast_dtype(d))[6:] for d in ("cpu", "cuda")}
 skipped = sum(a != b for a, b in zip(scales, scales[1:]))
 kept = str(next(deep(8).parameters()).dtype)[6:]
 
@@ -2165,10 +2176,11 @@ kept = str(next(deep(8).parameters()).dtype)[6:]
 # %% tags=["volatile", "nbval-ignore-output"]
 lk.verdicts(
     C5_3a=places, C5_3b=both, C5_3c=clip, C5_3d=far,
-    C5_3e=dict(warning=str(old_warnings[0].message), enabled=old_scaler.is_enabled(),
-               dtype=old_dtype),
-    C5_3f=dict(fp32=zeros(torch.float32), fp16=zeros(torch.float16),
-               scaled=zeros(torch.float16, 65536.0), bf16=zeros(torch.bfloat16), **own),
+    C5_3e=dict(warning=str(old_warnings[0].message), dtype=old_dtype,
+               enabled=old_scaler.is_enabled()),
+    C5_3f=dict(
+        own, fp32=zeros(torch.float32), fp16=zeros(torch.float16),
+        scaled=zeros(torch.float16, 65536.0), bf16=zeros(torch.bfloat16)),
     C5_3g=dict(device=device.type, **timing.ratios, rows=changes["many rows"],
                weights=changes["wide layers"], kept=kept),
     C5_3h=dict(skipped=skipped, steps=len(scales), taken=1000, left=w.item(),
@@ -2197,5 +2209,6 @@ lk.verdicts(
 # | float16 and clipping | `scaler.scale(loss).backward()`, `scaler.unscale_(optimizer)`, clip, `scaler.step(optimizer)`, `scaler.update()` |
 # | accumulation with it | only the backward once a micro-batch, all else once a step |
 #
-# *You can stop here. The next page is chapter 06, several GPUs: real processes, and what
-# they do not tell each other.*
+# *You can stop here: this is the end of chapter 05. Chapters 04 (the data pipeline) and 06
+# (several GPUs) are in preparation; [page 00](00_start.ipynb) lists the pages that are
+# ready.*

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import linecache
+import symtable
 import textwrap
 from types import FunctionType, ModuleType
 from typing import Any
@@ -21,8 +22,8 @@ def source_of(answer: type) -> str:
     functions and classes of the page, plain constants.  Raises NoSource where something
     cannot be written down.
 
-    >>> print(source_of(ast.NodeVisitor).splitlines()[-1])
-    ANSWER = 'NodeVisitor'
+    >>> print(source_of(textwrap.TextWrapper).splitlines()[-1])
+    ANSWER = 'TextWrapper'
     """
     parts: dict[str, str] = {}
     collect(answer, parts)
@@ -98,6 +99,15 @@ def plain(lines: list[str]) -> list[str]:
 
 
 def used(text: str) -> set[str]:
-    """Every name that the text looks up."""
-    walked = ast.walk(ast.parse(text))
-    return {x.id for x in walked if isinstance(x, ast.Name)}
+    """Every name that the text looks up outside of itself; no parameter, no local name."""
+    found: set[str] = set()
+    todo = [symtable.symtable(text, "answer", "exec")]
+    while todo:
+        table = todo.pop()
+        todo += table.get_children()
+        found |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and symbol.is_global()
+        }
+    return found

@@ -56,7 +56,8 @@ def resumed(answer: Answer) -> Iterator[Resumed]:
 
 def started(answer: Answer, path: Path) -> tuple[Any, Any, Any, Any]:
     got = given(given(answer).start, path, *MAKERS)
-    assert isinstance(got, tuple | list) and len(got) == 4, (
+    four = isinstance(got, tuple | list) and len(got) == 4
+    assert four, (
         "`start` returns four things: the epoch to begin with, model, optimizer, scheduler"
     )
     return tuple(got)
@@ -88,7 +89,8 @@ def optimizer_state(answer: Answer) -> None:
         for index, state in want.items():
             for name, value in state.items():
                 mine = got.get(index, {}).get(name)
-                assert mine is not None and torch.equal(mine, value), (
+                alike = mine is not None and torch.equal(mine, value)
+                assert alike, (
                     f"`{name}` of weight {index} in the optimizer is not what was saved"
                 )
 

@@ -36,7 +36,7 @@ LOOKS = {  # of a fate: mark, colour of the text, fill of the box
     OVERWRITTEN: ("✗", RED, "#F9DEDC"),
 }
 TOP, ROW, HIGH = 0.705, 0.128, 0.092  # of the first box, from box to box, of a box
-LEFT, RIGHT = (0.155, 0.475), (0.575, 0.82)  # the two columns of boxes
+LEFT, RIGHT = (0.15, 0.465), (0.555, 0.795)  # the two columns of boxes
 
 
 def draw_diff(

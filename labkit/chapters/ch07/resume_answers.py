@@ -9,7 +9,7 @@ import torch
 
 
 class Checkpoint:
-    def save(self, path, epoch, model, optimizer, scheduler):  # type: ignore[no-untyped-def]
+    def save(self, path, epoch, model, optimizer, scheduler):
         state = {
             "epoch": epoch,
             "model": model.state_dict(),
@@ -25,7 +25,7 @@ class Checkpoint:
             os.fsync(file.fileno())
         os.replace(fresh, path)
 
-    def start(self, path, make_model, make_optimizer, make_scheduler):  # type: ignore[no-untyped-def]
+    def start(self, path, make_model, make_optimizer, make_scheduler):
         model = make_model()
         optimizer = make_optimizer(model)
         scheduler = make_scheduler(optimizer)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -73,9 +74,7 @@ def train(
     first, model, optimizer, scheduler = checkpoint.start(path, *MAKERS)
     tell("first", first)
     for epoch in range(first, epochs):
-        one_epoch(
-            model, optimizer, scheduler, lambda step, now=epoch: after_step(now, step)
-        )
+        one_epoch(model, optimizer, scheduler, partial(after_step, epoch))
         before_save(epoch)
         checkpoint.save(path, epoch, model, optimizer, scheduler)
         tell("saved", epoch)
