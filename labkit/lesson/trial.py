@@ -15,6 +15,7 @@ from labkit.launch.children import ending_children
 from labkit.lesson.answer import Call, NotAttempted, describe, given, noting_calls
 from labkit.lesson.evidence import code, one_line, short
 from labkit.lesson.guard import Runaway, guarded
+from labkit.lesson.putback import default_device
 
 Test = Callable[[Any], None]
 
@@ -73,7 +74,8 @@ def run_tests(answer: Any, tests: tuple[Test, ...], seconds: float) -> Result:
 def fresh_state() -> None:
     """What a test starts from, whatever the page has switched before; guarded undoes it."""
     torch.set_default_dtype(torch.float32)
-    torch.set_default_device(None)
+    if default_device().type != "cpu":  # None breaks torch 2.6's get_default_device
+        torch.set_default_device(None)
     torch.set_grad_enabled(True)
     random.seed(0)
     np.random.seed(0)

@@ -2210,5 +2210,5 @@ lk.verdicts(
 # | accumulation with it | only the backward once a micro-batch, all else once a step |
 #
 # *You can stop here: this is the end of chapter 05. Chapters 04 (the data pipeline) and 06
-# (several GPUs) are in preparation; [page 00](00_start.ipynb) lists the pages that are
-# ready.*
+# (several GPUs) are in preparation. The next page that is ready is [chapter 07, saving and
+# loading](07_checkpoints.ipynb): runs that stop in the middle, and go on as if they had not.*

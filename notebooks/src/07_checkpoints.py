@@ -618,7 +618,7 @@ torch.save(state | {"rng": torch.get_rng_state()}, path)
 
 # %% [markdown]
 # Later the run goes on from that file. `resume` takes ten steps and returns the highest
-# loss among them, as a multiple of the loss at the time of saving.
+# loss among them, as a multiple of the loss at the time of saving, rounded.
 
 # %%
 def highest(model, optimizer):
@@ -704,14 +704,13 @@ for name, options in kinds.items():
         train(model, optimizer)
     new = type(optimizer)(model.parameters(), **optimizer.defaults)
     rises[name] = highest(model, new)
-far = {}
-for name, n in rises.items():
-    far[name] = "more than double" if n > 2 else "no"
-print(*(f"{name:18} {text}" for name, text in far.items()), sep="\n")
+for name, times in rises.items():
+    print(f"{name:18}", "yes" if times > 2 else "no")
 
 # %% [markdown]
 # It depends on what the state does. In RMSprop and Adam it is a *divisor*, and without it
-# the steps are too long; a momentum that begins anew only makes them shorter for a while.
+# the steps are too long, by an amount that the learning rate scales; a momentum that begins
+# anew only makes them shorter for a while.
 #
 # *In the field.* A widely used GAN restarts without it
 # ([question](https://github.com/NVlabs/stylegan2-ada-pytorch/issues/108)); a package for
@@ -746,7 +745,10 @@ lk.trap("7.2.2", keep_best)
 # plain Python values, and calls nothing else. What passes, and what does not:
 
 # %%
-import argparse, collections, datetime, random
+import argparse
+import collections
+import datetime
+import random
 
 values = {
     "float": 0.5, "int": 3, "str": "adam", "None": None,
@@ -918,7 +920,7 @@ lk.fix("7.2.3", go_on_fixed)
 makers = {
     "SequentialLR": sequential,
     "LinearLR": lambda o: schedules.LinearLR(o, 0.01, total_iters=50),
-    "LambdaLR": lambda o: schedules.LambdaLR(o, lambda n: min(1, n / 50 + .1)),
+    "LambdaLR": lambda o: schedules.LambdaLR(o, lambda n: min(1, n / 50)),
     "OneCycleLR": lambda o: schedules.OneCycleLR(o, 0.1, total_steps=100),
     "CosineAnnealingLR": lambda o: schedules.CosineAnnealingLR(o, T_max=90),
     "StepLR": lambda o: schedules.StepLR(o, step_size=15),
