@@ -5,6 +5,8 @@ import re
 import pytest
 from tree import REPOSITORY, Tree
 
+from labkit.lesson.registry import chapter_list
+
 TREE = Tree()
 SET_UP = (REPOSITORY / "tools" / "bootstrap_cell.py").read_text(encoding="utf-8")
 COLAB = (
@@ -30,3 +32,19 @@ def test_the_set_up_notes_the_version_that_is_installed():
     assert f'made_with = "{labkit.__version__}"' in SET_UP
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     assert f'version = "{labkit.__version__}"' in project
+
+
+@pytest.mark.parametrize("name", [n for n in TREE.names() if n != "00_start"])
+def test_a_star_marks_the_traps_of_the_core_route(name):
+    source = TREE.source(name).read_text(encoding="utf-8")
+    heading = {}
+    for line in source.splitlines():
+        if re.match(r"# #{2,4} ", line):
+            last = line
+        asked = re.search(r'lk\.predict\("([\d.]+)"', line)
+        if asked:
+            heading[asked.group(1)] = last
+    traps = chapter_list("trap", int(name.split("_")[0]))
+    assert heading.keys() == {trap.number for trap in traps}
+    for trap in traps:
+        assert ("★" in heading[trap.number]) == trap.core, heading[trap.number]

@@ -5,6 +5,7 @@
 # the way back is lost. Three parts, each one sitting: 3.1 the graph and how long it
 # lives, 3.2 gradients that add up, on purpose and by accident, 3.3 what cuts a gradient,
 # and what turns it into another number.
+# A ★ marks the traps of the core route.
 #
 # [Open this page in Colab](https://colab.research.google.com/github/pytorch-pitfall-lab/pytorch-pitfall-lab/blob/learn/notebooks/03_autograd.ipynb)
 # · new here? [Start with page 00](00_start.ipynb).
@@ -171,7 +172,7 @@ print("the first under no_grad: ", peak(torch.no_grad()(validate)))
 # On a GPU `.item()` waits for the result; `total += loss.detach()` does not (chapter 08).
 
 # %% [markdown]
-# ### A stream that is read in chunks
+# ### ★ A stream that is read in chunks
 #
 # Sixteen streams of pixel rows, 100 digits each, one under the other. A recurrent network
 # predicts the next row. 800 steps are too many for one backward, so the streams come in
@@ -455,7 +456,7 @@ def gradient(model):
     return torch.cat([p.grad.flatten() for p in model.parameters()])
 
 # %% [markdown]
-# ### A training loop after a review
+# ### ★ A training loop after a review
 #
 # Three lines of a loop were put into another order: compute the gradients, clear them, and
 # make the step. It runs 100 times over the digits.
@@ -578,7 +579,7 @@ def one_step():
 lk.gradient_report(model, step=one_step)
 
 # %% [markdown]
-# ### An update every four batches
+# ### ★ An update every four batches
 #
 # A batch of the wanted size does not fit into memory. So gradients of four smaller ones are
 # added up before each update. An epoch has ten of them.
@@ -688,7 +689,7 @@ for divisor in (4, len(rest)):
 # each update, as above, over two epochs.
 
 # %% [markdown]
-# ### Four batches, the last one small
+# ### ★ Four batches, the last one small
 #
 # 26 images come in batches of 8, 8, 8 and 2, all in one window. The loss of each is
 # divided by four. `accumulated()` returns the error against one batch of 26.
@@ -1051,7 +1052,7 @@ lk.verdicts(
 # *One sitting, about 40 minutes. Needs the graph (part 3.1). Any computer will do.*
 
 # %% [markdown]
-# ### A factor that is only a number
+# ### ★ A factor that is only a number
 #
 # A layer weighs its input by the input's own sum. The sum is a single number, so it is
 # read out with `.item()`. The model trains, and nobody looks at this line again.
@@ -1205,7 +1206,7 @@ model = Turn(lambda c, s: torch.tensor([[c, -s], [s, c]]))
 lk.gradient_report(model, loss=lambda: F.mse_loss(model(points), turned))
 
 # %% [markdown]
-# ### A logarithm, only where it is defined
+# ### ★ A logarithm, only where it is defined
 #
 # Some counts are 0, and there the logarithm is not wanted. The condition is written with
 # tensors, so that the gradient can pass: with `torch.where`.

@@ -4,6 +4,7 @@
 # What a training loop gets wrong without a word: the mode of a model, the course of its
 # learning rate, and the range of its numbers. Three parts, each one sitting: 5.1 train
 # and eval mode, 5.2 learning-rate schedules and warm-up, 5.3 clipping and mixed precision.
+# A ★ marks the traps of the core route.
 #
 # [Open this page in Colab](https://colab.research.google.com/github/pytorch-pitfall-lab/pytorch-pitfall-lab/blob/learn/notebooks/05_training.ipynb)
 # · new here? [Start with page 00](00_start.ipynb).
@@ -98,7 +99,7 @@ for epoch in range(10):
     train_epoch(net, optimizer)
 
 # %% [markdown]
-# ### How good is it?
+# ### ★ How good is it?
 #
 # Training is over. The validation loss is the mean over the 20 batches, always the same
 # ones, in the same order, without gradients.
@@ -174,7 +175,7 @@ for name, module in modules.items():
 # Validate twice: two numbers that differ are the sign.
 
 # %% [markdown]
-# ### A look at images from another scanner
+# ### ★ A look at images from another scanner
 #
 # A second scanner makes grey paper: every pixel is brighter by 1. In the middle of training,
 # somebody wants to know how the model would do on such images. `share_right` has `no_grad`.
@@ -486,7 +487,7 @@ lk.trap("5.1.5", epoch_of_27, epoch_of_27_fixed)
 # while validating.
 
 # %% [markdown]
-# ### A run that logs where it starts
+# ### ★ A run that logs where it starts
 #
 # A deeper model, six blocks of Linear, BatchNorm and ReLU. Each epoch begins with an
 # evaluation, so that the log also shows where the run started.
@@ -924,7 +925,7 @@ lk.trap("5.2.1", first_epoch, first_epoch_fixed)
 # [was told of that one](https://github.com/verl-project/verl/issues/3674).
 
 # %% [markdown]
-# ### A warm-up of 1,000, and thirty epochs
+# ### ★ A warm-up of 1,000, and thirty epochs
 #
 # The warm-up comes from a paper, the loop from a tutorial. The rate shall rise to 0.2.
 
@@ -1625,7 +1626,7 @@ lk.trap("5.3.2", step_length, step_length_fixed)
 # the norm that it returns is 0 every time: a log shows that.
 
 # %% [markdown]
-# ### A side task with a small weight
+# ### ★ A side task with a small weight
 #
 # Mixed precision keeps the weights in float32, and lets autocast compute the matrix
 # products, forward and backward, in 16 bits. One helper for all of this part:
@@ -1769,7 +1770,7 @@ print(report(model))
 lk.explore("5.3-formats")
 
 # %% [markdown]
-# ### Clipping joins the loop
+# ### ★ Clipping joins the loop
 #
 # The loss has its usual weight again, and somebody adds clipping to the float16 step:
 # after `backward`, before `step`.

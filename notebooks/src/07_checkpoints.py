@@ -5,6 +5,7 @@
 # is wrong. Three parts, each one sitting: 7.1 what is in a `state_dict`, 7.2 everything a
 # training needs to go on as if nothing had happened, 7.3 other devices, other machines,
 # other people's files.
+# A ★ marks the traps of the core route.
 #
 # [Open this page in Colab](https://colab.research.google.com/github/pytorch-pitfall-lab/pytorch-pitfall-lab/blob/learn/notebooks/07_checkpoints.ipynb)
 # · new here? [Start with page 00](00_start.ipynb).
@@ -61,7 +62,7 @@ session = lk.setup(7, solve=solve, version=made_with)
 # do.*
 
 # %% [markdown]
-# ### The weights of the best epoch
+# ### ★ The weights of the best epoch
 #
 # A classifier for the digits. Almost half the labels that it learns from are wrong: it
 # first learns the digits, then the mistakes. The best weights are somewhere on the way.
@@ -194,7 +195,7 @@ for name, held in ways.items():
 # one line after the load: measure again, and compare with the best that was noted.
 
 # %% [markdown]
-# ### A checkpoint from the run on several GPUs
+# ### ★ A checkpoint from the run on several GPUs
 #
 # The model has got a buffer since, `temperature`. Old checkpoints lack it, so somebody
 # wrote `strict=False`, and it has worked ever since.
@@ -574,7 +575,7 @@ lk.verdicts(
 # will do; the exercise at the end starts and kills a process of its own.*
 
 # %% [markdown]
-# ### The first ten steps after a restart
+# ### ★ The first ten steps after a restart
 #
 # A small classifier for the digits, and a folder for its checkpoints:
 
@@ -719,7 +720,7 @@ for name, times in rises.items():
 # shows whether a file holds a state that fits the optimizer.
 
 # %% [markdown]
-# ### A number among the tensors
+# ### ★ A number among the tensors
 #
 # The usual checkpoint holds the best validation loss so far. Here it is the mean of three
 # batches.
@@ -823,7 +824,7 @@ with tools.safe_globals([argparse.Namespace]):
 # ([nerfstudio](https://github.com/nerfstudio-project/nerfstudio/pull/3702)).
 
 # %% [markdown]
-# ### A schedule goes on
+# ### ★ A schedule goes on
 #
 # Ten steps of warm-up to a rate of 0.1, then a cosine:
 
