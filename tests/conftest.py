@@ -1,6 +1,7 @@
 """What the tests of labkit and of the tools share."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LABKIT_HOME", str(folder))
     monkeypatch.delenv("LABKIT_STRICT", raising=False)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Interrupts reach the test, also in a job that a shell started in the background.
+
+    Such a job ignores them, and Python leaves that as it finds it.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
