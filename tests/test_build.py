@@ -196,7 +196,10 @@ KEPT = {
         figure("a bar 12 long", "BBBB"),
     ),
     "widths of columns": (text("x   9.5 y"), text("x  10.5 y")),
-    "the clock that counted": (text("3 runs, wall time"), text("3 runs, processor time")),
+    "the clock that counted": (
+        text("3 runs, wall time"),
+        text("3 runs, processor time"),
+    ),
 }
 REPLACED = {
     "words": (text("12 ms, slower"), text("12 ms, faster")),
