@@ -66,7 +66,8 @@ class Whole:
             min=self.low,
             max=self.high,
             continuous_update=False,
-            **looks(label, width="20em"),
+            # left to itself, its track shrinks to nothing beside a long label
+            **looks(label, width=f"{13 + 0.6 * len(label):.0f}em"),
         )
 
 
@@ -184,15 +185,16 @@ def row(widgets: list[Any]) -> Any:
     return w.HBox(widgets, layout=w.Layout(flex_flow="row wrap"))
 
 
-def looks(label: str, width: str = "auto") -> dict[str, Any]:
-    """How every control looks: its label in full beside it.
-
-    A slider needs a `width`: left to itself its track shrinks to nothing.
-    """
+def looks(label: str, width: str = "") -> dict[str, Any]:
+    """How every control looks: its label in full beside it, and as wide as it needs."""
     import ipywidgets as w
 
     return {
         "description": label,
         "style": {"description_width": "initial"},
-        "layout": w.Layout(width=width, max_width="21em", margin="2px 18px 2px 0"),
+        "layout": w.Layout(
+            width=width or "auto",
+            max_width="100%" if width else "21em",
+            margin="2px 18px 2px 0",
+        ),
     }
