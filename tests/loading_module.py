@@ -1,6 +1,7 @@
 """Datasets for test_loading.py that spawned and forkserver workers can import."""
 
 import os
+import random
 import signal
 import time
 from typing import Any
@@ -149,7 +150,7 @@ class Cache(Rows):
 
 
 class Broken(Rows):
-    """Rows of which one is bad: "error", "shape", "killed"; or all are slow: "slow"."""
+    """Rows of which one is bad: "error", "shape", "killed"; or all are: "slow", "local"."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
@@ -162,6 +163,102 @@ class Broken(Rows):
             raise KeyError("no such row")
         elif index == 7 and self.how == "shape":
             return torch.zeros(2)
+        elif self.how == "local":
+            return lambda: index
         elif index == 7 and self.how == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         return self.table[index]
+
+
+class Views(Rows):
+    """Rows that are handed out as they are stored."""
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return self.table[index]
+
+
+def halve(rows: list[torch.Tensor]) -> torch.Tensor:
+    """Collate rows, and edit each of them first."""
+    return torch.stack([row.mul_(0.5) for row in rows])
+
+
+def half(rows: list[torch.Tensor]) -> torch.Tensor:
+    """The same without editing them."""
+    return torch.stack([row * 0.5 for row in rows])
+
+
+class SeededForEach(Augmented):
+    """Holds a generator that gets a seed for each sample, so that copies do not matter."""
+
+    def __init__(self) -> None:
+        super().__init__(random.Random(0))
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        self.transforms[0].rng.seed(index)
+        return super().__getitem__(index)
+
+
+class MadeInTheWorker(Rows):
+    """Makes its generator with the first sample, from the worker's seed."""
+
+    rng: np.random.Generator | None = None
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if self.rng is None:
+            self.rng = np.random.default_rng(torch.initial_seed())
+        return self.table[index] + self.rng.random()
+
+
+class OutsideNoise(Rows):
+    """Rows with noise from the system, which no seed reaches."""
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return self.table[index] + random.SystemRandom().random()
+
+
+class OwnArithmetic(Rows):
+    """Rows with random numbers of its own making, from an ordinary attribute."""
+
+    state = 7
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        self.state = (self.state * 1103515245 + 12345) % 2**31
+        return self.table[index] + self.state / 2**31
+
+
+class Drawn(IterableDataset):
+    """Forty samples made at random, shared out by number."""
+
+    def __iter__(self) -> Any:
+        info = get_worker_info()
+        for _ in range(40 // info.num_workers if info else 40):
+            yield torch.rand(3)
+
+
+class Nested(Dataset):
+    """Rows that are containers of their own."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> int:
+        return sum(1 for _ in self.rows[index])
+
+
+class BadLine(Lines):
+    """Lines of which the third cannot be read."""
+
+    def __iter__(self) -> Any:
+        for line in super().__iter__():
+            if line["id"] == 2:
+                raise ValueError("bad line")
+            yield line
+
+
+def fail_in_worker_1(worker: int) -> None:
+    """Fail to start in one worker."""
+    if worker == 1:
+        raise OSError("no disk")

@@ -18,6 +18,7 @@ import labkit as lk
 from labkit.launch.children import child_pids
 from labkit.probe.loader_advice import Pace, suggest
 from labkit.probe.loader_digest import digest
+from labkit.probe.loader_stores import judge_memory
 
 fork = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="needs fork"
@@ -87,6 +88,31 @@ def test_a_generator_that_every_worker_copies(rng):
 
 
 @fork
+def test_what_is_right_about_generators():
+    for dataset in (lm.SeededForEach(), lm.MadeInTheWorker(), lm.OutsideNoise()):
+        loader = DataLoader(dataset, batch_size=2, num_workers=2)
+        assert lk.watch_loader(loader).findings == ()
+
+
+@fork
+def test_a_generator_that_is_no_object():
+    loader = DataLoader(lm.OwnArithmetic(), batch_size=2, num_workers=2)
+    (finding,) = lk.watch_loader(loader).findings
+    assert "a state that each worker copies" in finding.what
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@fork
+def test_a_collate_function_that_edits_what_is_stored(workers):
+    loader = DataLoader(
+        lm.Views(), batch_size=3, num_workers=workers, collate_fn=lm.halve
+    )
+    assert pages(lk.watch_loader(loader)) == ["4.1"]
+    loader.collate_fn = lm.half
+    assert lk.watch_loader(loader).findings == ()
+
+
+@fork
 def test_workers_that_are_seeded_alike():
     loader = DataLoader(
         lm.GlobalNoise(), batch_size=2, num_workers=2, worker_init_fn=lm.seed_alike
@@ -114,6 +140,31 @@ def test_a_stream_whose_noise_hides_that_it_is_walked_twice():
     assert (finding.sure, finding.page) == ("likely", "4.2")
     loader = DataLoader(lm.NoisyLines(share=True), batch_size=2, num_workers=2)
     assert lk.watch_loader(loader).findings == ()
+
+
+@fork
+def test_a_stream_that_shares_out_what_it_makes_at_random():
+    loader = DataLoader(lm.Drawn(), batch_size=2, num_workers=2)
+    assert lk.watch_loader(loader).findings == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_objects_inside_of_others_and_memory_that_is_asked_for():
+    words = [[f"word {i} of row {j}, long" for i in range(1000)] for j in range(300)]
+    loader = DataLoader(lm.Nested(words), batch_size=8, num_workers=1)
+    report = lk.watch_loader(loader, twice=False)
+    assert [finding.where for finding in report.findings] == ["dataset.rows"]
+    rows = [np.arange(1000) for _ in range(300)]
+    loader = DataLoader(lm.Nested(rows), batch_size=8, num_workers=1)
+    assert lk.watch_loader(loader, twice=False).findings == ()
+
+
+def test_copied_memory_is_judged_by_the_part_that_was_watched():
+    big, copied = {"dataset.rows": 40 << 20}, {0: 2 << 20}
+    assert list(judge_memory(big, copied, "fork", 1.0)) == []
+    (finding,) = judge_memory(big, copied, "fork", 0.1)
+    assert "2 MiB in 10% of the epoch" in finding.what
+    assert list(judge_memory(big, copied, "spawn", 0.1)) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
@@ -220,6 +271,55 @@ def test_generators_of_the_loader_and_its_dataset_go_on_where_they_were():
     assert dataset.transforms[0].rng.bit_generator.state == states[1]
 
 
+class Buckets(Sampler):
+    """Batches in a new order each time, from state of five kinds."""
+
+    def __init__(self):
+        self.generator = torch.Generator().manual_seed(1)
+        self.buckets = {"short": [0, 1, 2, 3], "long": [4, 5, 6, 7, 8, 9, 10, 11]}
+        self.order = np.arange(3)
+        self.rngs = [random.Random(3)]
+        self.epoch = 0
+
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        self.epoch += 1
+        self.rngs[0].shuffle(self.buckets["long"])
+        self.order += torch.randint(9, (), generator=self.generator).item()
+        everything = self.buckets["short"] + self.buckets["long"]
+        for start in self.order:
+            yield [everything[(4 * int(start) + place) % 12] for place in range(4)]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@fork
+def test_a_sampler_with_a_state_goes_on_where_it_was(workers):
+    def loaders():
+        rows, seeded = lm.Rows(), torch.Generator().manual_seed(5)
+        yield DataLoader(rows, batch_sampler=Buckets(), num_workers=workers)
+        if workers:
+            return  # the order is made in this process, with workers and without
+        yield DataLoader(rows, shuffle=True, generator=seeded, num_workers=workers)
+        own = torch.utils.data.RandomSampler(rows, generator=seeded)
+        yield DataLoader(rows, 4, sampler=own, num_workers=workers)
+
+    for loader, other in zip(loaders(), loaders(), strict=True):
+        torch.manual_seed(7)
+        expected = [digest(batch) for _ in range(2) for batch in other]
+        torch.manual_seed(7)
+        found = [digest(batch) for batch in loader]
+        lk.watch_loader(loader)
+        assert found + [digest(batch) for batch in loader] == expected
+
+
+def test_a_sampler_that_takes_several_samples_at_once():
+    several = torch.utils.data.BatchSampler(range(12), 4, drop_last=False)
+    report = lk.watch_loader(DataLoader(lm.Rows(), batch_size=None, sampler=several))
+    assert (report.seen_twice, report.never_seen, report.findings) == (0, 0, ())
+
+
 @fork
 def test_persistent_workers_stay_as_they_are():
     loader = DataLoader(lm.Rows(), num_workers=1, persistent_workers=True)
@@ -231,6 +331,7 @@ def test_persistent_workers_stay_as_they_are():
     loader._iterator._shutdown_workers()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "fork"])
 def test_other_start_methods(method):
     loader = DataLoader(
@@ -256,6 +357,12 @@ def test_what_cannot_be_pickled_is_named():
     assert "Windows" in report.notes[0]
 
 
+def test_a_shared_value_can_be_sent():
+    dataset = lm.Rows()
+    dataset.epoch = multiprocessing.get_context("spawn").Value("i", 0)
+    assert lk.watch_loader(DataLoader(dataset)).unpicklable == ()
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
     ("how", "says"),
@@ -270,6 +377,22 @@ def test_bad_samples(how, says, workers):
     assert ("in worker 1" in str(got.value)) == bool(workers)
     if how == "shape":
         assert "samples 4, 5, 6, 7" in str(got.value)
+
+
+@fork
+def test_a_start_that_fails_and_a_batch_that_cannot_be_sent():
+    loader = DataLoader(lm.Rows(), num_workers=2, worker_init_fn=lm.fail_in_worker_1)
+    with pytest.raises(RuntimeError, match="starting worker 1 raised OSError: no disk"):
+        lk.watch_loader(loader)
+    loader = DataLoader(lm.Broken("local"), 2, num_workers=1, collate_fn=list)
+    says = "batch of samples 0, 1 cannot be sent back in worker 0: "
+    with pytest.raises(RuntimeError, match=says):
+        lk.watch_loader(loader)
+
+
+def test_a_stream_that_fails():
+    with pytest.raises(RuntimeError, match="reading sample 2 raised ValueError: bad"):
+        lk.watch_loader(DataLoader(lm.BadLine(share=True), batch_size=2))
 
 
 @fork

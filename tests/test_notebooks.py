@@ -29,7 +29,9 @@ COUNTS = {
     "00_start": {"trap": 1, "core": 1, "claim": 0, "exercise": 1, "explorer": 0},
     "02_tensors": {"trap": 19, "core": 8, "claim": 29, "exercise": 4, "explorer": 2},
     "03_autograd": {"trap": 13, "core": 6, "claim": 16, "exercise": 4, "explorer": 2},
+    "04_data": {"trap": 17, "core": 7, "claim": 22, "exercise": 4, "explorer": 2},
     "05_training": {"trap": 19, "core": 6, "claim": 22, "exercise": 3, "explorer": 2},
+    "06_multi_gpu": {"trap": 16, "core": 7, "claim": 15, "exercise": 3, "explorer": 2},
     "07_checkpoints": {
         "trap": 15,
         "core": 6,

@@ -13,6 +13,8 @@ LABKIT = REPOSITORY / "labkit"
 FOLDERS = ("labkit", "tools", "tests", "benchmarks", "notebooks/src", "conftest.py")
 # What measure and probe may import: they are used in scripts, and next to any notebook.
 LIGHT = {"torch", "numpy", "labkit"} | sys.stdlib_module_names
+# What a chapter may import: never another chapter, nor the package as a whole.
+BELOW = ("launch", "lesson", "measure", "probe")
 HEAVY = ("IPython", "matplotlib", "ipywidgets", "PIL")
 
 
@@ -83,7 +85,7 @@ def test_instruments_need_torch_and_numpy_only(path):
 def test_chapters_are_found_by_number(path):
     if path.is_relative_to(LABKIT / "chapters"):
         own = f"labkit.chapters.{path.parent.name}"
-        allowed = (own, "labkit.lesson", "labkit.measure", "labkit.probe")
+        allowed = (own, *(f"labkit.{name}" for name in BELOW))
         named = [n for n in imports(path) if n.startswith("labkit.")]
         assert all(name.startswith(allowed) for name in named), named
     else:

@@ -11,7 +11,9 @@ PAGES = {
     0: "00_start",
     2: "02_tensors",
     3: "03_autograd",
+    4: "04_data",
     5: "05_training",
+    6: "06_multi_gpu",
     7: "07_checkpoints",
 }
 GAP = "…"
@@ -59,6 +61,12 @@ ERRORS = (
     ErrorText("does not require grad and does not have a grad_fn", "3.3.1"),
     ErrorText("Function … returned nan values in its", "3.3.3"),
     ErrorText("Can't call numpy() on Tensor that requires grad", "3.3.5"),
+    ErrorText("stack expects each tensor to be equal size", "4.3.1"),
+    ErrorText(
+        "Expected tensor for argument #1 'indices' to have one of the following "
+        "scalar types: Long, Int",
+        "4.3.1",
+    ),
     ErrorText("Expected more than 1 value per channel when training", "5.1.5"),
     ErrorText(
         "Detected call of `lr_scheduler.step()` before `optimizer.step()`", "5.2.3"
@@ -69,6 +77,13 @@ ERRORS = (
     ErrorText(
         "torch.cuda.amp.GradScaler is enabled, but CUDA is not available", "5.3.7"
     ),
+    ErrorText("Expected to have finished reduction in the prior iteration", "6.2.5"),
+    ErrorText("Timed out waiting … operation to complete", "6.2.6"),
+    ErrorText("Connection closed by peer", "6.2.6", "gloo, where a rank has ended"),
+    ErrorText("Watchdog caught collective operation timeout", "6.2.6", "nccl"),
+    ErrorText("SyncBatchNorm layers only work with GPU modules", "6.3.2"),
+    ErrorText("SyncBatchNorm expected input tensor to be on GPU", "6.3.2"),
+    ErrorText("failed finding central directory", "6.3.8"),
     ErrorText("Missing key(s) in state_dict", "7.1.2"),
     ErrorText("Unexpected key(s) in state_dict", "7.1.2"),
     ErrorText("copying a param with shape", "7.1.3"),

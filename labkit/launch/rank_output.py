@@ -10,6 +10,8 @@ HEAD, TAIL = 6_000, 2_000
 # Lines of torch's C++ side and of its loggers: they bear times and addresses.
 NOISE = re.compile(r"\[?[WIEF]\d{4} \d\d:|\[Gloo\] Rank \d+ is connected")
 PREFIX = re.compile(r"^\[rank\d+\]:\s?")
+# where a cell module lies, and which thread faulthandler writes of
+VARIES = re.compile(r"[^\s\"']*labkit-cells-\w+[/\\]|(?<=^Thread )0x\w+ ", re.MULTILINE)
 
 
 def outputs(logs: Path, nproc: int, script: Path) -> tuple[str, ...]:
@@ -29,7 +31,7 @@ def lines(logs: Path, rank: int, name: str, script: Path) -> list[str]:
     found = sorted(logs.glob(f"*/attempt_*/{rank}/{name}"))
     if not found:
         return []
-    text = capped(found[-1]).replace(str(script), script.name)
+    text = VARIES.sub("", capped(found[-1]).replace(str(script), script.name))
     cleaned = [PREFIX.sub("", line) for line in text.splitlines()]
     return [line.rstrip() for line in cleaned if not NOISE.match(line)]
 

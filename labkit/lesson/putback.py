@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import os
-import random
 import sys
 import warnings
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from typing import Any, TextIO
 
 import numpy as np
 import torch
+
+from labkit.probe.rng import kept_rng
 
 
 class Capped:
@@ -63,16 +64,12 @@ def put_back_state(undo: contextlib.ExitStack) -> None:
     """Note the process-wide state that a few lines of torch can change, for `undo`."""
     settings: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
         (sys.getrecursionlimit, sys.setrecursionlimit),
-        (random.getstate, random.setstate),
-        (np.random.get_state, np.random.set_state),
-        (torch.get_rng_state, torch.set_rng_state),
         (torch.get_default_dtype, torch.set_default_dtype),
         (np.geterr, lambda kept: np.seterr(**kept)),
         (torch.is_warn_always_enabled, torch.set_warn_always),
         (gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
     ]
-    if torch.cuda.is_initialized():
-        settings.append((torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
+    undo.enter_context(kept_rng())
     for get, put in settings:
         undo.callback(put, get())
     checks = torch.is_anomaly_check_nan_enabled()

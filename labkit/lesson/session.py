@@ -136,9 +136,6 @@ def style_figures() -> None:
         mpl.rcParams.update(STYLE)  # type: ignore[arg-type]
 
 
-# Okabe-Ito: tells apart under the common kinds of colour blindness.
-# https://jfly.uni-koeln.de/color/
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442")
 STYLE = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",

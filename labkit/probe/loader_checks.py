@@ -1,7 +1,6 @@
 """What `watch_loader` accepts, and its one sentence for each thing that it cannot do."""
 
 import gc
-import multiprocessing
 import re
 import signal
 import sys
@@ -11,9 +10,9 @@ from torch.utils.data import DataLoader
 from torch.utils.data import dataloader as torch_loader
 
 from labkit.probe.finding import names
-from labkit.probe.loader_stores import size_of
+from labkit.probe.loader_reading import size_of
+from labkit.probe.loader_record import Problem
 from labkit.probe.loader_twin import Twin
-from labkit.probe.loader_worker import Problem
 
 
 def check_arguments(loader: Any, step: Any, batches: Any) -> None:
@@ -49,10 +48,12 @@ def check_arguments(loader: Any, step: Any, batches: Any) -> None:
 
 def in_use(loader: DataLoader[Any]) -> int | None:
     """Return how many batches an unfinished iterator of the loader gave, else None."""
+    # the loader and this call; each iterator holds it as well
+    if sys.getrefcount(loader._index_sampler) <= 2:
+        return None
     own = getattr(loader, "_iterator", None)
-    for thing in gc.get_objects():
-        if not issubclass(type(thing), torch_loader._BaseDataLoaderIter):
-            continue
+    kinds = _kinds(torch_loader._BaseDataLoaderIter)
+    for thing in [thing for thing in gc.get_objects() if type(thing) in kinds]:
         same = getattr(thing, "_index_sampler", None) is loader._index_sampler
         if not same or thing._dataset is not loader.dataset or _ended(thing):
             continue
@@ -63,6 +64,10 @@ def in_use(loader: DataLoader[Any]) -> int | None:
     return None
 
 
+def _kinds(kind: type) -> set[type]:
+    return {kind}.union(*map(_kinds, kind.__subclasses__()))
+
+
 def _ended(iterator: Any) -> bool:
     if getattr(iterator, "_shutdown", False):
         return True
@@ -71,18 +76,6 @@ def _ended(iterator: Any) -> bool:
         status = getattr(iterator, "_workers_status", [True])
         return bool(getattr(fetcher, "ended", False)) or not any(status)
     return bool(iterator._num_yielded >= len(iterator))
-
-
-def start_method(loader: DataLoader[Any]) -> str:
-    """Return how the loader's workers are started; "" without workers."""
-    if loader.num_workers == 0:
-        return ""
-    context = loader.multiprocessing_context
-    if context is not None:
-        return str(context.get_start_method())
-    # asking for the default with allow_none=False would fix it for good
-    chosen = multiprocessing.get_start_method(allow_none=True)
-    return chosen or multiprocessing.get_all_start_methods()[0]
 
 
 def cannot_send(method: str, found: tuple[str, ...]) -> ValueError:
@@ -99,6 +92,9 @@ def cannot_read(problem: Problem, workers: int, worker: int) -> RuntimeError:
     if problem.what == "read":
         which = f"sample {_few(problem.index)}"
         said = f"reading {which}{who} raised {problem.error}"
+    elif problem.what == "send":
+        which = "" if problem.index is None else f" of samples {_few(problem.index)}"
+        said = f"the batch{which} cannot be sent back{who}: {problem.error}"
     else:
         which = f"samples {_few(problem.index)}"
         said = f"the items of {which} cannot be collated{who}: {problem.error}"
@@ -107,9 +103,18 @@ def cannot_read(problem: Problem, workers: int, worker: int) -> RuntimeError:
     return error
 
 
-def worker_died(error: RuntimeError, twin: Twin) -> RuntimeError | None:
-    """Return the error for a worker that ended, None for another RuntimeError."""
+def worker_died(error: Exception, twin: Twin) -> RuntimeError | None:
+    """Return the error for a worker that ended, None for another one."""
     said = str(error)
+    # torch's wrapping of what `worker_init_fn` raised
+    if found := re.search(r"^Caught \w+ in DataLoader worker process (\d+)", said):
+        last = said.strip().splitlines()[-1]
+        return RuntimeError(
+            f"watch_loader(loader): starting worker {found[1]} raised {last}".rstrip(
+                "."
+            )
+            + "."
+        )
     pids = [int(pid) for pid in re.findall(r"\d+", said.partition("pid")[2])]
     if not said.startswith("DataLoader worker") or not pids:
         return None

@@ -4,25 +4,32 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+_FIELDS = ("Pss:", "Private_Dirty:", "Shared_Dirty:")
+
 
 class Memory(NamedTuple):
-    """Bytes of one process: its proportional share, and what it alone has written to."""
+    """Bytes of one process: its proportional share, and written pages by who has them.
+
+    `private` it has alone; `shared` others have too: after a fork, what no one has
+    written to since.
+    """
 
     share: int
     private: int
+    shared: int
 
 
 def read_memory(pid: int | str = "self") -> Memory | None:
     """Return a process's memory in bytes; None where the system does not tell.
 
     The proportional share (PSS) counts a page that n processes share as 1/n of it.
-    Source: `man 5 proc_pid_smaps`, fields Pss and Private_Dirty.
+    Source: `man 5 proc_pid_smaps`, fields Pss, Private_Dirty and Shared_Dirty.
     """
     try:
         told = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
         rows = (line.split() for line in told.splitlines()[1:])
         sizes = {row[0]: int(row[1]) * 1024 for row in rows}
-        return Memory(sizes["Pss:"], sizes["Private_Dirty:"])
+        return Memory(*(sizes[name] for name in _FIELDS))
     except (OSError, KeyError, ValueError, IndexError):
         return None
 

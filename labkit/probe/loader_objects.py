@@ -29,7 +29,8 @@ _LEAVES = (
     type(None),
 )
 # what their functions use at module level is not the learner's
-_LIBRARIES = sys.stdlib_module_names | {"torch", "numpy", "PIL", "torchvision"}
+_OTHERS = {"builtins", "torch", "numpy", "PIL", "torchvision"}
+_LIBRARIES = sys.stdlib_module_names | _OTHERS
 
 
 def walk(**roots: Any) -> Iterator[tuple[str, Any]]:
@@ -86,20 +87,27 @@ def _attributes(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     for name, held in dict(getattr(value, "__dict__", None) or {}).items():
         yield f"{path}.{name}", held
-    for kind in type(value).__mro__:
-        for name in _slots(kind):
-            if hasattr(value, name):
-                yield f"{path}.{name}", getattr(value, name)
-        if not _is_library(kind):
-            for method in list(vars(kind).values()):
-                if isinstance(method, FunctionType):
-                    yield from _of_function("", method)
+    kind: Any = type(value)
+    slots, methods = _of_kind(kind)
+    for name in slots:
+        if hasattr(value, name):
+            yield f"{path}.{name}", getattr(value, name)
+    for method in methods:
+        yield from _of_function("", method)
 
 
-def _slots(kind: type) -> tuple[str, ...]:
-    slots = vars(kind).get("__slots__", ())
-    names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(name for name in names if not name.startswith("__"))
+@functools.lru_cache(maxsize=256)
+def _of_kind(kind: type) -> tuple[list[str], list[FunctionType]]:
+    """Return the slots and the learner's own methods of a class: many objects have it."""
+    slots: list[str] = []
+    methods: list[FunctionType] = []
+    for base in kind.__mro__:
+        own = vars(base).get("__slots__", ())
+        names = (own,) if isinstance(own, str) else tuple(own)
+        slots += [name for name in names if not name.startswith("__")]
+        if not _is_library(base):
+            methods += [m for m in vars(base).values() if isinstance(m, FunctionType)]
+    return slots, methods
 
 
 def _of_function(path: str, function: FunctionType) -> Iterator[tuple[str, Any]]:
@@ -119,6 +127,5 @@ def _of_function(path: str, function: FunctionType) -> Iterator[tuple[str, Any]]
 
 
 def _is_library(thing: Any) -> bool:
-    return str(getattr(thing, "__module__", "")).split(".")[0] in _LIBRARIES | {
-        "builtins"
-    }
+    module = str(getattr(thing, "__module__", ""))
+    return module.partition(".")[0] in _LIBRARIES

@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import sys
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,12 @@ class _Trial(pickle.Pickler):
 
     def persistent_id(self, thing: Any) -> str | None:
         if isinstance(thing, torch.Generator):
+            # it pickles alone, but a worker that is being started dies of it
             raise pickle.PicklingError("a torch.Generator cannot be sent to a worker")
         if isinstance(thing, torch.Tensor | np.ndarray):
             return "data"
+        if type(thing).__module__.startswith("multiprocessing."):
+            return "shared"  # locks and values can be sent while a process starts
         if inspect.isclass(thing) or inspect.isfunction(thing):
             main = sys.modules["__main__"]
             if thing.__module__ == "__main__" and not hasattr(main, "__file__"):
@@ -36,6 +40,22 @@ class _Trial(pickle.Pickler):
                     f"{thing.__qualname__} is defined in a notebook cell"
                 )
         return None
+
+
+class _Sent(ForkingPickler):
+    """Pickles a batch as a worker's queue does, all but the numbers in it."""
+
+    def persistent_id(self, thing: Any) -> str | None:
+        return "data" if isinstance(thing, torch.Tensor | np.ndarray) else None
+
+
+def why_not_sent(batch: Any) -> Exception | None:
+    """Return the error for a batch that no worker can send back, or None."""
+    try:
+        _Sent(_Nowhere()).dump(batch)
+    except Exception as error:  # any method of the learner's may run here
+        return error
+    return None
 
 
 def unpicklable(loader: DataLoader[Any]) -> tuple[str, ...]:

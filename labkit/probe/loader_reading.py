@@ -1,7 +1,7 @@
 """A dataset in the fetcher's hands: which items are read, and how long that takes."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Any
 
 from labkit.probe.loader_digest import digest
@@ -60,3 +60,23 @@ class Streaming:
         self.count += 1
         self.current = []
         return item
+
+
+class Asked:
+    """The worker's info in a stream's hands: notes whether it tells which worker it is."""
+
+    def __init__(self, info: Any) -> None:
+        self.info, self.asked = info, False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("id", "num_workers"):
+            self.__dict__["asked"] = True
+        return getattr(self.info, name)
+
+
+def size_of(dataset: Any) -> int | None:
+    """Return how many samples a dataset has; None where it has no length."""
+    try:
+        return len(dataset) if isinstance(dataset, Sized) else None
+    except (TypeError, NotImplementedError):
+        return None

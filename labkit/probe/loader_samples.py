@@ -1,5 +1,6 @@
 """Judges which samples came: twice, never, or from every worker alike."""
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,7 +16,9 @@ from torch.utils.data import (
 )
 
 from labkit.probe.finding import Finding
-from labkit.probe.loader_worker import Record
+from labkit.probe.loader_reading import size_of
+from labkit.probe.loader_record import Record
+from labkit.probe.loader_twin import Run
 
 # what they leave out or repeat, they were asked to
 _ASKED = (
@@ -36,11 +39,19 @@ def count_samples(
     """
     if stream:
         return sum(n > 1 for n in _workers_by_item(records).values()), None
-    counts = Counter(_key(i) for record in records for i in record.indexes)
+    size = size_of(loader.dataset)
+    read = (index for record in records for index in record.indexes)
+    counts = Counter(_key(i) for index in read for i in _singles(index, size))
     twice = sum(number > 1 for number in counts.values())
-    dataset: Any = loader.dataset
-    never = len(dataset) - len(counts) if finished else None
-    return twice, never
+    return twice, size - len(counts) if finished and size is not None else None
+
+
+def part_watched(loader: DataLoader[Any], run: Run) -> float:
+    """Return how much of an epoch a run was, from 0 to 1; 1 where that is not known."""
+    try:
+        return 1.0 if run.finished else min(len(run.rows) / len(loader), 1.0)
+    except (TypeError, NotImplementedError, ZeroDivisionError):
+        return 1.0  # it has no length
 
 
 def judge_samples(
@@ -85,8 +96,12 @@ def judge_stream(
         )
         yield Finding(what, "dataset", "certain", "4.2")
         return
+    alike = list(alike)
     starts = [tuple(record.digests) for record in alike if record.digests]
-    if len(starts) > 1 and len(set(starts)) == 1 and len(set(starts[0])) > 1:
+    # one that asks which worker it is in may well share out what it makes at random
+    shares = any(record.shares for record in alike)
+    same = len(starts) > 1 and len(set(starts)) == 1 and len(set(starts[0])) > 1
+    if same and not shares:
         what = (
             "from one random state every worker reads the same items, so they do not "
             "share the stream out"
@@ -105,5 +120,16 @@ def _workers_by_item(records: Iterable[Record]) -> dict[bytes, int]:
     return {item: len(workers) for item, workers in found.items()}
 
 
+def _singles(index: Any, size: int | None) -> Iterable[Any]:
+    """Return the samples of an index, which may take several at once."""
+    if isinstance(index, slice) and size is not None:
+        return range(size)[index]
+    several = isinstance(index, list) or getattr(index, "ndim", 0) == 1
+    return index if several else [index]
+
+
 def _key(index: Any) -> Any:
-    return int(index) if hasattr(index, "__index__") else repr(index)
+    try:
+        return operator.index(index)
+    except TypeError:
+        return repr(index)

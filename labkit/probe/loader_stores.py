@@ -1,76 +1,116 @@
 """Judges what the dataset stores: copied page by page, cached in workers, or edited."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from statistics import mean
 from typing import Any
 
 import numpy as np
 import torch
 
 from labkit.probe.finding import Finding, names
+from labkit.probe.loader_memory import Memory
 from labkit.probe.loader_objects import walk
+from labkit.probe.loader_record import Record
 from labkit.probe.loader_twin import Run
-from labkit.probe.loader_worker import Record
 
-MANY = 50_000  # objects in one container
-GROWN = 8 << 20  # bytes that a worker has written to beyond what was there before
+FEW, MANY = 64, 50_000  # elements of one container, and objects with those inside
+GROWN = 8 << 20  # bytes that a worker copies in an epoch
 
 
 def big_containers(dataset: Any) -> dict[str, int]:
     """Return the dataset's containers of many Python objects: path and bytes.
 
-    The bytes are an estimate from the first elements; a container of tensors or arrays
-    holds few objects for its size and does not count.
+    The bytes are an estimate from the first elements, and from those of containers
+    inside; a container of tensors or arrays holds few objects for its size and does
+    not count.
     """
     found = {}
     for path, value in walk(dataset=dataset):
-        if not isinstance(value, list | tuple | dict) or len(value) < MANY:
+        if not isinstance(value, list | tuple | dict) or len(value) < FEW:
             continue
-        elements = [
-            element
-            for _, element in zip(
-                range(64),
-                value.values() if isinstance(value, dict) else value,
-                strict=False,
-            )
-        ]
-        if not isinstance(elements[0], torch.Tensor | np.ndarray):
-            mean = sum(map(sys.getsizeof, elements)) / len(elements)
-            found[path] = int(mean * len(value))
+        first = _first(value)
+        if not isinstance(first[0], torch.Tensor | np.ndarray):
+            objects, size = _mean(map(_objects, first)), _mean(map(_bytes, first))
+            if objects * len(value) >= MANY:
+                found[path] = int(size * len(value))
     return found
 
 
-def memory_growth(run: Run) -> dict[int, int]:
-    """Return how many bytes each worker wrote to after its first batch, by worker.
+def _first(container: Any) -> list[Any]:
+    elements = container.values() if isinstance(container, dict) else container
+    return list(islice(elements, 64))
 
-    What the first batch needs once (buffers, imports) is not counted.
+
+def _inside(element: Any) -> list[Any]:
+    return _first(element) if isinstance(element, list | tuple | dict) else []
+
+
+def _objects(element: Any) -> float:
+    return 1 + (len(element) if _inside(element) else 0)
+
+
+def _bytes(element: Any) -> float:
+    inside = _inside(element)
+    held = _mean(map(sys.getsizeof, inside)) * len(element) if inside else 0
+    return sys.getsizeof(element) + held
+
+
+def _mean(numbers: Iterable[float]) -> float:
+    return mean(list(numbers))
+
+
+def memory_growth(run: Run) -> dict[int, int]:
+    """Return how many bytes each worker has copied since its first batch, by worker.
+
+    Copied is what it has alone and shared before: memory that it asked for anew does
+    not count, and neither does what the first batch needs once (buffers, imports).
     """
-    seen: dict[int, list[int]] = {}
+    seen: dict[int, list[Memory]] = {}
     for row in run.rows:
-        private = [memory.private for memory in row.record.memory]
-        seen.setdefault(row.record.worker, []).extend(private)
+        seen.setdefault(row.record.worker, []).extend(row.record.memory)
     for worker, pid in enumerate(run.pids):
         last = run.memory.get(pid)
         if last is not None and seen.get(worker):
-            seen[worker].append(last.private)
-    # the first reading is from before the first batch
-    return {w: max(sizes) - sizes[1] for w, sizes in seen.items() if len(sizes) > 2}
+            seen[worker].append(last)
+    growth = {}
+    for worker, sizes in seen.items():
+        if len(sizes) > 2:
+            begin = sizes[1]  # the first reading is from before the first batch
+            growth[worker] = max(
+                min(size.private - begin.private, begin.shared - size.shared)
+                for size in sizes[1:]
+            )
+    return growth
 
 
 def judge_memory(
-    big: dict[str, int], growth: dict[int, int], method: str
+    big: dict[str, int], growth: dict[int, int], method: str, part: float
 ) -> Iterator[Finding]:
-    """Yield a finding where reading has copied a big container into the workers."""
+    """Yield a finding where reading copies a big container into the workers.
+
+    Args:
+        big: the containers of many objects, with their bytes.
+        growth: the bytes that each worker has copied.
+        method: how the workers were started.
+        part: how much of the epoch was watched, from 0 to 1.
+    """
     worst = max(growth.values(), default=0)
     total = sum(big.values())
-    if method == "fork" and total >= GROWN and worst >= max(GROWN, total // 5):
-        path = max(big, key=lambda name: big[name])
-        what = (
-            f"reading its Python objects copies them: one worker's own memory grew by "
-            f"{worst / 2**20:.0f} MiB, since each read writes a reference count; keep "
-            f"the data in an array or a tensor"
-        )
-        yield Finding(what, path, "likely", "4.2")
+    enough = max(GROWN, total // 5)
+    if method != "fork" or total < GROWN or worst < GROWN // 8:
+        return
+    if worst / max(part, 1e-9) < enough:
+        return
+    path = max(big, key=lambda name: big[name])
+    when = "" if worst >= enough else f" in {part:.0%} of the epoch"
+    what = (
+        f"reading its Python objects copies them: one worker copied "
+        f"{worst / 2**20:.0f} MiB{when}, since each read writes a reference count; keep "
+        f"the data in an array or a tensor"
+    )
+    yield Finding(what, path, "likely", "4.2")
 
 
 def judge_caches(
@@ -97,35 +137,38 @@ def judge_caches(
         yield Finding(what, path, "likely", "4.1")
 
 
-def judge_twice(records: Iterable[Record]) -> Iterator[Finding | str]:
-    """Yield a finding, or a note, where an item changed when it was read again."""
-    rows = [row for record in records for row in record.twice]
-    edited = [index for index, changed, stored, _ in rows if changed and stored]
-    other = [row for row in rows if row[1] and not row[2]]
+def judge_twice(
+    records: Iterable[Record], others: Iterable[Record]
+) -> Iterator[Finding | str]:
+    """Yield a finding, or a note, where an item changed when it was read again.
+
+    Args:
+        records: those of the items that were read twice.
+        others: the same of another process that began alike.
+    """
+    rows = [row for record in records for row in record.twice if row.changed]
+    edited = [str(row.index) for row in rows if row.edited]
     if edited:
         what = (
             f"reading an item edits what the dataset stores, so it changes each time "
-            f"(samples {names(map(str, edited))}): copy before an in-place operation"
+            f"(samples {names(edited)}): copy before an in-place operation"
         )
         yield Finding(what, "dataset", "certain", "4.1")
-    elif other and not all(scalar for *_, scalar in other):
+        return
+    if not rows:
+        return
+    # what comes from outside, like the time, differs between processes as well
+    same = {repr(row.index): row.first for record in others for row in record.twice}
+    inside = [row for row in rows if same.get(repr(row.index)) == row.first]
+    inside = [row for row in inside if not row.scalar]
+    which = names(str(row.index) for row in inside or rows)
+    if inside:
         what = (
             f"items differ when they are read twice from one random state (samples "
-            f"{names(str(row[0]) for row in other)}): stored data are edited, or they "
-            f"depend on more than the generators that were found"
+            f"{which}): stored data are edited, or random numbers come from a state "
+            f"that each worker copies"
         )
         yield Finding(what, "dataset", "worth a look", "4.1")
-    elif other:
-        which = names(str(row[0]) for row in other)
-        yield (
-            f"numbers or texts of samples {which} differ when they are read twice from "
-            f"one random state"
-        )
-
-
-def size_of(dataset: Any) -> int | None:
-    """Return how many samples a dataset has; None where it has no length."""
-    try:
-        return len(dataset) if isinstance(dataset, Sized) else None
-    except (TypeError, NotImplementedError):
-        return None
+        return
+    kind = "numbers or texts" if all(row.scalar for row in rows) else "items"
+    yield f"{kind} of samples {which} differ when read twice from one random state"

@@ -1,14 +1,17 @@
 """Judges random streams: the same in two workers, or the same in two epochs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from labkit.probe.finding import Finding, names
 from labkit.probe.loader_random import GLOBAL
-from labkit.probe.loader_worker import Record
+from labkit.probe.loader_record import Record
 
 
 def judge_streams(
-    first: Iterable[Record], second: Iterable[Record], stream: bool
+    first: Iterable[Record],
+    second: Iterable[Record],
+    stream: bool,
+    reseeded: Container[str] = (),
 ) -> Iterator[Finding]:
     """Yield what is wrong with the workers' random streams.
 
@@ -16,14 +19,15 @@ def judge_streams(
         first: the records of the watched epoch.
         second: those of the workers' next start; empty where they live on.
         stream: whether the dataset is an iterable one.
+        reseeded: generators that get a seed for each item: that they are alike is meant.
 
     Returns:
         An iterator of findings, one for each generator.
     """
     start, used = _states(first, stream)
     again, _ = _states(second, stream)
-    paths = sorted({path for marks in start.values() for path in marks})
-    for path in paths:
+    paths = {path for marks in start.values() for path in marks}
+    for path in sorted(path for path in paths if path not in reseeded):
         users = [worker for worker in start if path in used[worker]]
         groups: dict[bytes, list[int]] = {}
         for worker in users:

@@ -9,8 +9,15 @@ from typing import Any
 from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data import dataloader as torch_loader
 
+from labkit.probe.loader_ending import (
+    end_quickly,
+    interrupt_later,
+    kill,
+    one_folder,
+)
 from labkit.probe.loader_memory import Memory, read_memory
-from labkit.probe.loader_worker import Parcel, Record, Start
+from labkit.probe.loader_record import Record
+from labkit.probe.loader_worker import Parcel, Start
 
 
 @dataclass
@@ -33,6 +40,18 @@ class Run:
     finished: bool = False
     pids: list[int] = field(default_factory=list)
     memory: dict[int, Memory | None] = field(default_factory=dict)
+
+
+def start_method(loader: DataLoader[Any]) -> str:
+    """Return how the loader's workers are started; "" without workers."""
+    if loader.num_workers == 0:
+        return ""
+    context = loader.multiprocessing_context
+    if context is not None:
+        return str(context.get_start_method())
+    # asking for the default with allow_none=False would fix it for good
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    return chosen or multiprocessing.get_all_start_methods()[0]
 
 
 class Told:
@@ -81,37 +100,43 @@ class Twin:
 
     def run(self, batches: int | None, step: Callable[[Any], Any] | None = None) -> Run:
         """Iterate, at most `batches` batches, and end all workers."""
-        run = Run(time.perf_counter())
-        before = set(multiprocessing.active_children())
-        try:
-            iterator = iter(self.loader)
-            run.pids = [w.pid for w in getattr(self.real, "_workers", ())]
-            while batches is None or len(run.rows) < batches:
-                asked = time.perf_counter()
-                try:
-                    batch = next(iterator)
-                except StopIteration:
-                    run.finished = True
-                    break
-                came = time.perf_counter()
-                if step is not None and self.record and not self.record.problem:
-                    step(batch)
-                done = time.perf_counter()
-                if self.record is not None:
-                    run.rows.append(Row(asked, came, done, self.record))
-                    if self.record.problem:
-                        break
-            run.ended = time.perf_counter()
-            run.memory = {pid: read_memory(pid) for pid in run.pids}
-        except BaseException:
-            if self.real is None:  # interrupted while the workers were started
-                for child in set(multiprocessing.active_children()) - before:
-                    child.kill()
-                    child.join()
-            raise
-        finally:
-            self._end()
+        with one_folder(start_method(self.loader)):
+            run = Run(time.perf_counter())
+            before = set(multiprocessing.active_children())
+            try:
+                self._run(run, batches, step)
+            except BaseException:
+                if self.real is None:  # not all workers were started
+                    kill(set(multiprocessing.active_children()) - before)
+                elif self.loader.num_workers:
+                    with interrupt_later():
+                        end_quickly(self.real)
+                raise
+            finally:
+                with interrupt_later():
+                    self._end()
         return run
+
+    def _run(self, run: Run, batches: int | None, step: Any) -> None:
+        iterator = iter(self.loader)
+        run.pids = [w.pid for w in getattr(self.real, "_workers", ())]
+        while batches is None or len(run.rows) < batches:
+            asked = time.perf_counter()
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                run.finished = True
+                break
+            came = time.perf_counter()
+            if step is not None and self.record and not self.record.problem:
+                step(batch)
+            done = time.perf_counter()
+            if self.record is not None:
+                run.rows.append(Row(asked, came, done, self.record))
+                if self.record.problem:
+                    break
+        run.ended = time.perf_counter()
+        run.memory = {pid: read_memory(pid) for pid in run.pids}
 
     def worker_number(self, pid: int) -> int:
         """Return the number of the worker with a process id, or -1."""
@@ -133,8 +158,12 @@ class Twin:
         return []
 
     def _iterator(self) -> Any:
-        real: Any = type(self.loader)._get_iterator(self.loader)
-        self.real = real
+        real: Any
+        if self.loader.num_workers:
+            with interrupt_later():
+                real = self.real = type(self.loader)._get_iterator(self.loader)
+        else:
+            real = self.real = type(self.loader)._get_iterator(self.loader)
         if self.loader.num_workers == 0:
             real._dataset_fetcher = self.start.fetcher(
                 real._dataset_kind,
@@ -155,16 +184,16 @@ class Twin:
         return real
 
     def _end(self) -> None:
+        # methods of their own keep the loader, and its queues, in a circle
+        self.loader.__dict__.pop("_get_iterator", None)
         real: Any = self.real
-        if real is None or not hasattr(real, "_shutdown_workers"):
+        if real is None:
+            return
+        real.__dict__.pop("_next_data", None)
+        if not hasattr(real, "_shutdown_workers"):
             return
         try:
             real._shutdown_workers()
         finally:
-            for worker in real._workers:
-                if worker.is_alive():
-                    worker.kill()
-                worker.join()
+            kill(real._workers)
             self.loader.__dict__["_iterator"] = None
-            # a method of its own keeps the iterator, and its queues, in a circle
-            real.__dict__.pop("_next_data", None)

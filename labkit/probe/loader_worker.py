@@ -2,56 +2,23 @@
 
 import os
 import time
-import traceback
 from collections import deque
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data import dataloader as torch_loader
+from torch.utils.data._utils import worker as torch_worker
 
-from labkit.probe.loader_memory import Memory, MemoryMeter
+from labkit.probe.loader_ending import begin_worker
+from labkit.probe.loader_memory import MemoryMeter
 from labkit.probe.loader_objects import walk
+from labkit.probe.loader_pickle import why_not_sent
 from labkit.probe.loader_random import marks, private_generators, set_alike
-from labkit.probe.loader_reading import Reading, Streaming
+from labkit.probe.loader_reading import Asked, Reading, Streaming
+from labkit.probe.loader_record import Problem, Record, problem
 
 FIRST = 16  # items of a stream that are compared between workers
-
-
-@dataclass
-class Problem:
-    """An error while a batch was made: `what` is "read" or "collate"."""
-
-    what: str
-    index: Any
-    error: str
-    trace: str
-
-
-@dataclass
-class Record:
-    """How one batch was made: times in seconds of the system's monotonic clock.
-
-    `marks` are digests of the generators' states afterwards, `start` those before the
-    worker's first item; `filled` how many entries each container has gained.
-    """
-
-    worker: int
-    pid: int
-    began: float
-    ended: float = 0.0
-    read_s: float = 0.0
-    indexes: list[Any] = field(default_factory=list)
-    digests: list[bytes] = field(default_factory=list)
-    start: dict[str, bytes] = field(default_factory=dict)
-    marks: dict[str, bytes] = field(default_factory=dict)
-    memory: list[Memory] = field(default_factory=list)
-    filled: dict[str, int] = field(default_factory=dict)
-    problem: Problem | None = None
-    # of an item read twice: its index, whether it changed, whether what the dataset
-    # stores did, whether it is plain numbers or text
-    twice: list[tuple[Any, bool, bool, bool]] = field(default_factory=list)
 
 
 class Parcel:
@@ -79,10 +46,16 @@ class Start:
 
     def __init__(self, init: Any, alike: bool = False, big: bool = False) -> None:
         self.init, self.alike, self.big = init, alike, big
+        self.info: Asked | None = None
 
     def __call__(self, worker: int) -> None:
+        begin_worker()
         if self.init is not None:
             self.init(worker)
+        if self.alike:
+            self.info = Asked(torch_worker._worker_info)
+            worker_module: Any = torch_worker
+            worker_module._worker_info = self.info
         create = torch_loader._DatasetKind.create_fetcher
 
         def watched(kind: Any, dataset: Any, *rest: Any) -> Any:
@@ -125,7 +98,8 @@ class Fetcher:
 
     def fetch(self, index: Any) -> Parcel:
         """Make one batch; an error comes as the record's problem, with its sample."""
-        info = get_worker_info()
+        info: Any = get_worker_info()
+        info = getattr(info, "info", info)
         record = Record(info.id if info else 0, os.getpid(), time.perf_counter())
         reading = self.reading
         reading.read_s, reading.current = 0.0, []
@@ -133,8 +107,12 @@ class Fetcher:
         try:
             if self._compares():
                 deque(islice(reading, FIRST), maxlen=0)
+                record.shares = self.plan.info is not None and self.plan.info.asked
             else:
                 batch = self.inner.fetch(index)
+                if info and not self.fetched and (error := why_not_sent(batch)):
+                    # torch would wait for it for ever
+                    batch, record.problem = None, problem("send", index, error)
         except Exception as error:
             if self.stream and isinstance(error, StopIteration):
                 raise
@@ -171,9 +149,4 @@ class Fetcher:
 
     def _problem(self, index: Any, error: Exception) -> Problem:
         what = "read" if self.reading.current else "collate"
-        which = self.reading.current or index
-        if isinstance(which, list) and len(which) == 1:
-            which = which[0]
-        said = str(error).strip().splitlines()
-        text = f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
-        return Problem(what, which, text, traceback.format_exc())
+        return problem(what, self.reading.current or index, error)

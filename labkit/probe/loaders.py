@@ -1,9 +1,6 @@
 """`watch_loader`: what a DataLoader does, without changing what it will do."""
 
-import multiprocessing
-import sys
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable
 from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset
@@ -11,18 +8,21 @@ from torch.utils.data import DataLoader, IterableDataset
 from labkit.probe.finding import Finding
 from labkit.probe.loader_advice import suggest
 from labkit.probe.loader_checks import (
-    cannot_read,
     cannot_send,
     check_arguments,
-    start_method,
-    worker_died,
 )
 from labkit.probe.loader_order import kept_order
 from labkit.probe.loader_pace import measure, timeline
+from labkit.probe.loader_passes import Separate, run_apart, run_twin
 from labkit.probe.loader_pickle import unpicklable
 from labkit.probe.loader_random import kept_generators, private_generators
 from labkit.probe.loader_result import LoaderReport
-from labkit.probe.loader_samples import count_samples, judge_samples, judge_stream
+from labkit.probe.loader_samples import (
+    count_samples,
+    judge_samples,
+    judge_stream,
+    part_watched,
+)
 from labkit.probe.loader_stores import (
     big_containers,
     judge_caches,
@@ -31,9 +31,8 @@ from labkit.probe.loader_stores import (
     memory_growth,
 )
 from labkit.probe.loader_streams import judge_streams
-from labkit.probe.loader_twice import MOST, Twice, as_it_is
-from labkit.probe.loader_twin import Run, Twin
-from labkit.probe.loader_worker import Record, Start
+from labkit.probe.loader_twin import Run, start_method
+from labkit.probe.loader_worker import Start
 
 
 def watch_loader(
@@ -79,68 +78,22 @@ def watch_loader(
     private = private_generators(loader.dataset, loader.collate_fn)
     said: list[Finding | str] = []
     with kept_order(loader), kept_generators(private):
-        first = _run(loader, Start(loader.worker_init_fn, big=bool(big)), batches, step)
+        first = run_twin(
+            loader, Start(loader.worker_init_fn, big=bool(big)), batches, step
+        )
         if not first.rows:
             raise ValueError(
                 "watch_loader(loader): the loader gave no batch, and needs a dataset "
                 "that fills at least one (drop_last leaves out what does not)."
             )
-        second, again = _separate(loader, first, said) if twice else ([], [])
-    return _report(loader, first, second, again, said, big, method, cannot_go, step)
-
-
-def _run(loader: Any, start: Start, batches: int | None, step: Any) -> Run:
-    twin = Twin(loader, start)
-    try:
-        run = twin.run(batches, step)
-    except RuntimeError as error:
-        if (said := worker_died(error, twin)) is None:
-            raise
-        raise said from error
-    last = run.rows[-1].record if run.rows else None
-    if last and last.problem:
-        raise cannot_read(last.problem, loader.num_workers, last.worker)
-    return run
-
-
-def _separate(
-    loader: Any, first: Run, said: list[Finding | str]
-) -> tuple[list[Record], list[Record]]:
-    """Return the records of the workers' next start, and of items read twice."""
-    second: list[Record] = []
-    if loader.num_workers:
-        start = Start(loader.worker_init_fn, alike=True)
-        run = _run(loader, start, loader.num_workers, None)
-        second = [row.record for row in run.rows]
-    fork = sys.platform == "linux" and "fork" in multiprocessing.get_all_start_methods()
-    indexes = _some(first) if not isinstance(loader.dataset, IterableDataset) else [0]
-    twin = Twin(
-        loader,
-        Twice(loader.worker_init_fn if loader.num_workers else None),
-        num_workers=1,
-        batch_size=None,
-        batch_sampler=None,
-        sampler=indexes,
-        collate_fn=as_it_is,
-        prefetch_factor=2,
-        timeout=loader.timeout or 60,
-        pin_memory=False,
-    )
-    if fork:
-        twin.loader.multiprocessing_context = "fork"
-    try:
-        rows = twin.run(len(indexes)).rows
-    except Exception as error:  # whatever the learner's dataset raises the second time
-        said.append(f"no item could be read twice: {_first_line(error)}")
-        rows = []
-    return second, [row.record for row in rows]
+        apart = run_apart(loader, first, said) if twice else Separate()
+    return _report(loader, first, apart, said, big, method, cannot_go, step)
 
 
 def _report(
     loader: Any,
     first: Run,
-    second: list[Record],
-    again: list[Record],
+    apart: Separate,
     said: list[Finding | str],
     big: dict[str, int],
     method: str,
@@ -152,15 +105,16 @@ def _report(
     seen_twice, never = count_samples(loader, records, first.finished, stream)
     growth = memory_growth(first)
     if loader.num_workers:
-        next_epoch = [] if loader.persistent_workers else second
-        said += judge_streams(records, next_epoch, stream)
+        next_epoch = () if loader.persistent_workers else apart.start
+        reseeded = {path for record in apart.twice for path in record.reseeded}
+        said += judge_streams(records, next_epoch, stream, reseeded)
         said += judge_caches(records, stream, loader.persistent_workers)
-        said += judge_memory(big, growth, method)
+        said += judge_memory(big, growth, method, part_watched(loader, first))
     if stream:
-        said += judge_stream(records, second, first.finished)
+        said += judge_stream(records, apart.start, first.finished)
     else:
         said += judge_samples(loader, seen_twice, never)
-    said += judge_twice(again)
+    said += judge_twice(apart.twice, apart.others)
     if cannot_go:
         said.append(
             f"spawn, which Windows and macOS use, could not send this to a worker: "
@@ -168,7 +122,7 @@ def _report(
         )
     pace = measure(loader, first, step is not None)
     spent = pace.waiting_s + pace.computing_s
-    changed = [str(i) for record in again for i, change, *_ in record.twice if change]
+    read = [row for record in apart.twice for row in record.twice]
     return LoaderReport(
         batches=len(records),
         finished=first.finished,
@@ -186,19 +140,9 @@ def _report(
         memory_bytes=tuple(m.share for m in first.memory.values() if m),
         growth_bytes=max(growth.values(), default=None),
         unpicklable=cannot_go,
-        changed=tuple(changed),
+        changed=tuple(str(row.index) for row in read if row.changed),
         findings=tuple(each for each in said if isinstance(each, Finding)),
         suggestions=tuple(suggest(pace)),
         notes=tuple(each for each in said if isinstance(each, str)),
         timeline=timeline(first),
     )
-
-
-def _some(run: Run) -> list[Any]:
-    seen: Iterable[Any] = (i for row in run.rows for i in row.record.indexes)
-    return list(dict.fromkeys(islice(seen, MOST)))
-
-
-def _first_line(error: Exception) -> str:
-    said = str(error).splitlines()
-    return f"{type(error).__name__}: {said[-1] if said else ''}"

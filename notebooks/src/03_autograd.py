@@ -1697,6 +1697,6 @@ lk.verdicts(
 # | proof that a gradient is right | `torch.autograd.gradcheck(f, x)`, in float64 |
 # | the operation that made a NaN | `torch.autograd.set_detect_anomaly(True)` |
 #
-# *You can stop here: this is the end of chapter 03. Chapter 04, the data pipeline, is in
-# preparation. The next page that is ready is [chapter 05, training](05_training.ipynb):
-# modes, schedules, clipping and mixed precision, with gradients that you can now trust.*
+# *You can stop here: this is the end of chapter 03. The next page is [chapter 04, the data
+# pipeline](04_data.ipynb): what a dataset keeps, what its workers repeat, and what padding
+# adds.*

@@ -2210,6 +2210,6 @@ lk.verdicts(
 # | float16 and clipping | `scaler.scale(loss).backward()`, `scaler.unscale_(optimizer)`, clip, `scaler.step(optimizer)`, `scaler.update()` |
 # | accumulation with it | only the backward once a micro-batch, all else once a step |
 #
-# *You can stop here: this is the end of chapter 05. Chapters 04 (the data pipeline) and 06
-# (several GPUs) are in preparation. The next page that is ready is [chapter 07, saving and
-# loading](07_checkpoints.ipynb): runs that stop in the middle, and go on as if they had not.*
+# *You can stop here: this is the end of chapter 05. With one GPU go on with [chapter 07,
+# saving and loading](07_checkpoints.ipynb): runs that stop in the middle, and go on as if
+# they had not. [Chapter 06](06_multi_gpu.ipynb) trains one model on several GPUs.*

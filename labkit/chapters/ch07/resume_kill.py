@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.chapters.ch07.answer_source import NoSource, source_of
+from labkit.lesson.answer_source import NoSource, source_of
 
 PATIENCE = 40.0  # seconds until a process that says nothing is given up
 SCRIPT = "labkit.chapters.ch07.resume_life"

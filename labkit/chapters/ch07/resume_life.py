@@ -9,11 +9,9 @@ run that was never interrupted.
 """
 
 import importlib.util
-import io
 import itertools
 import json
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -27,6 +25,7 @@ from labkit.chapters.ch07.resume_training import (
     make_optimizer,
     train,
 )
+from labkit.lesson.torn_write import tear_writes
 
 NAME = "checkpoint.pt"
 PAUSE, FOR_EVER = 0.004, 600.0  # seconds
@@ -108,39 +107,10 @@ def difference(one: torch.nn.Module, other: torch.nn.Module) -> dict[str, float]
 
 
 def tear_next_write(path: Path) -> None:
-    """Let the system end this process once a file is half as long as the checkpoint.
-
-    The limit on file sizes ends it in the middle of the write, as a kill would, and
-    nothing of Python runs any more.  Windows has no such limit: there `torch.save`
-    writes half of the bytes, and the process ends itself.
-    """
+    """Let this process end once a file is half as long as the checkpoint."""
     say("tearing")
-    if sys.platform == "win32":
-        torch.save = half_of_it
-        return
-    import resource
-
     sizes = [file.stat().st_size for file in path.parent.glob(f"*{path.suffix}*")]
-    half = max(sizes, default=2) // 2
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (half, half))
-
-
-WHOLE_SAVE = torch.save
-
-
-def half_of_it(state: Any, file: Any, *args: Any, **kwargs: Any) -> None:
-    """A torch.save during which the process ends."""
-    whole = io.BytesIO()
-    WHOLE_SAVE(state, whole)
-    half = whole.getvalue()[: whole.tell() // 2]
-    if hasattr(file, "write"):
-        file.write(half)
-        file.flush()
-    else:
-        Path(file).write_bytes(half)
-    os._exit(1)
+    tear_writes(max(sizes, default=2) // 2)
 
 
 if __name__ == "__main__":

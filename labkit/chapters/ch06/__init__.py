@@ -1,0 +1,1 @@
+"""Chapter 06: several processes and several GPUs."""
