@@ -89,11 +89,18 @@ def main() -> None:
     """Print, for each number of workers, the median ratios of interleaved epochs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="pairs of epochs")
-    rounds = parser.parse_args().rounds
+    parser.add_argument(
+        "--workers", type=int, nargs="*", default=[0, 1, 2], help="numbers of workers"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=REPEATS, help="of each photo in an epoch"
+    )
+    asked = parser.parse_args()
+    rounds = asked.rounds
     torch.set_num_threads(1)
-    for workers in (0, 1, 2):
+    for workers in asked.workers:
         loader = DataLoader(
-            Photos(REPEATS), batch_size=16, shuffle=True, num_workers=workers
+            Photos(asked.repeats), batch_size=16, shuffle=True, num_workers=workers
         )
         plain(loader)  # the files are in the system's cache from here on
         watched(loader)

@@ -1,8 +1,10 @@
 """`watch_loader`: faults found, healthy loaders left in peace, nothing left behind."""
 
 import _thread
+import json
 import multiprocessing
 import random
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,7 +20,7 @@ import labkit as lk
 from labkit.launch.children import child_pids
 from labkit.probe.loader_advice import Pace, suggest
 from labkit.probe.loader_digest import digest
-from labkit.probe.loader_stores import judge_memory
+from labkit.probe.loader_stores import Big, judge_memory
 
 fork = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="needs fork"
@@ -36,6 +38,16 @@ def segments():
 
 
 @pytest.fixture(autouse=True)
+def forking():
+    """Start workers by fork, which Python 3.14 no longer does by itself."""
+    before = multiprocessing.get_start_method(allow_none=True)
+    if "fork" in METHODS:
+        multiprocessing.set_start_method("fork", force=True)
+    yield
+    multiprocessing.set_start_method(before, force=True)
+
+
+@pytest.fixture(autouse=True)
 def nothing_left():
     children, before = child_pids(), segments()
     yield
@@ -50,7 +62,7 @@ def nothing_left():
     raise AssertionError(f"shared memory is left: {left}")
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize(
     ("broken", "fixed"),
     [
@@ -78,6 +90,10 @@ def test_a_generator_that_every_worker_copies(rng):
     (finding,) = lk.watch_loader(loader).findings
     assert finding.where == "dataset.transforms[0].rng"
     assert "in workers 0, 1 and in every epoch" in finding.what
+
+
+@fork
+def test_what_is_right_about_generators():
     loader = DataLoader(
         lm.Augmented(np.random.default_rng(0)),
         batch_size=2,
@@ -85,10 +101,6 @@ def test_a_generator_that_every_worker_copies(rng):
         worker_init_fn=lm.seed_jitter,
     )
     assert lk.watch_loader(loader).findings == ()
-
-
-@fork
-def test_what_is_right_about_generators():
     for dataset in (lm.SeededForEach(), lm.MadeInTheWorker(), lm.OutsideNoise()):
         loader = DataLoader(dataset, batch_size=2, num_workers=2)
         assert lk.watch_loader(loader).findings == ()
@@ -101,7 +113,7 @@ def test_a_generator_that_is_no_object():
     assert "a state that each worker copies" in finding.what
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, 1])
 @fork
 def test_a_collate_function_that_edits_what_is_stored(workers):
     loader = DataLoader(
@@ -150,31 +162,47 @@ def test_a_stream_that_shares_out_what_it_makes_at_random():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_objects_inside_of_others_and_memory_that_is_asked_for():
-    words = [[f"word {i} of row {j}, long" for i in range(1000)] for j in range(300)]
+    words = [[f"word {i} of row {j}, long" for i in range(1000)] for j in range(200)]
     loader = DataLoader(lm.Nested(words), batch_size=8, num_workers=1)
     report = lk.watch_loader(loader, twice=False)
     assert [finding.where for finding in report.findings] == ["dataset.rows"]
-    rows = [np.arange(1000) for _ in range(300)]
+    rows = [np.arange(1000) for _ in range(200)]
     loader = DataLoader(lm.Nested(rows), batch_size=8, num_workers=1)
     assert lk.watch_loader(loader, twice=False).findings == ()
 
 
 def test_copied_memory_is_judged_by_the_part_that_was_watched():
-    big, copied = {"dataset.rows": 40 << 20}, {0: 2 << 20}
+    big, copied = {"dataset.rows": Big(40 << 20, [])}, {0: 2 << 20}
     assert list(judge_memory(big, copied, "fork", 1.0)) == []
     (finding,) = judge_memory(big, copied, "fork", 0.1)
     assert "2 MiB in 10% of the epoch" in finding.what
-    assert list(judge_memory(big, copied, "spawn", 0.1)) == []
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_objects_that_are_sent_to_each_worker(method):
+    (finding,) = judge_memory({"dataset.rows": Big(40 << 20, [])}, {}, method, 1.0)
+    assert (finding.where, finding.sure) == ("dataset.rows", "worth a look")
+    assert f"{method} sends all its Python objects" in finding.what
+    assert "40 MiB" in finding.what
+    assert list(judge_memory({"dataset.rows": Big(1 << 20, [])}, {}, method, 1)) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_memory_that_was_freed_and_is_used_again_is_not_copied_objects():
+    # in a new process: what this one has allocated before would matter
+    child = [sys.executable, Path(__file__).with_name("loading_memory.py")]
+    told = subprocess.run(child, capture_output=True, text=True, check=True)
+    assert json.loads(told.stdout) == {"few": [], "all": ["dataset.paths"]}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_objects_that_reading_copies():
-    texts = [f"a text of some length, number {i}" for i in range(400_000)]
+    texts = [f"a text of some length, number {i}" for i in range(200_000)]
     loader = DataLoader(lm.Texts(texts), batch_size=1, num_workers=1)
     report = lk.watch_loader(loader, twice=False)
     assert [finding.where for finding in report.findings] == ["dataset.store"]
     assert report.growth_bytes > 8 << 20
-    loader = DataLoader(lm.Texts(np.arange(400_000)), batch_size=1, num_workers=1)
+    loader = DataLoader(lm.Texts(np.arange(200_000)), batch_size=1, num_workers=1)
     report = lk.watch_loader(loader, twice=False)
     assert report.findings == ()
     assert report.memory_bytes[0] > 0
@@ -299,8 +327,6 @@ def test_a_sampler_with_a_state_goes_on_where_it_was(workers):
     def loaders():
         rows, seeded = lm.Rows(), torch.Generator().manual_seed(5)
         yield DataLoader(rows, batch_sampler=Buckets(), num_workers=workers)
-        if workers:
-            return  # the order is made in this process, with workers and without
         yield DataLoader(rows, shuffle=True, generator=seeded, num_workers=workers)
         own = torch.utils.data.RandomSampler(rows, generator=seeded)
         yield DataLoader(rows, 4, sampler=own, num_workers=workers)
@@ -331,21 +357,53 @@ def test_persistent_workers_stay_as_they_are():
     loader._iterator._shutdown_workers()
 
 
+OTHERS = [method for method in METHODS if method != "fork"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "fork"])
+@pytest.mark.parametrize("method", OTHERS)
 def test_other_start_methods(method):
-    loader = DataLoader(
-        lm.Augmented(np.random.default_rng(0)),
-        batch_size=4,
-        num_workers=2,
-        multiprocessing_context=method,
-    )
-    report = lk.watch_loader(loader, twice=False)
-    assert [f.where for f in report.findings] == ["dataset.transforms[0].rng"]
-    assert (report.start_method, report.workers) == (method, 2)
+    def watch(dataset, twice=False, **more):
+        loader = DataLoader(dataset, 3, multiprocessing_context=method, **more)
+        report = lk.watch_loader(loader, twice=twice)
+        assert (report.start_method, report.finished) == (method, True)
+        return [finding.where for finding in report.findings]
+
+    assert watch(lm.Scaled(), True, num_workers=1) == ["dataset"]
+    rng = np.random.default_rng(0)
+    copied = "dataset.transforms[0].rng"
+    assert watch(lm.Augmented(rng), num_workers=2) == [copied]
+    assert watch(lm.Lines(share=False), num_workers=2) == ["dataset"]
+    texts = [f"a text of some length, number {i}" for i in range(150_000)]
+    assert watch(lm.Texts(texts), num_workers=1) == ["dataset.store"]
+    assert watch(lm.Texts(np.arange(150_000)), num_workers=1) == []
+    loader = DataLoader(lm.Rows(), num_workers=1, multiprocessing_context=method)
     loader.collate_fn = lambda items: items
     with pytest.raises(ValueError, match=rf"started by {method}, .*collate_fn"):
         lk.watch_loader(loader)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", OTHERS)
+def test_healthy_loaders_under_other_start_methods(method):
+    counted = lm.Rows()
+    counted.epoch = multiprocessing.get_context(method).Value("i", 0)
+    pairs = TensorDataset(torch.arange(12.0), torch.arange(12))
+    seeded = torch.Generator().manual_seed(3)
+    jitter = {"num_workers": 2, "worker_init_fn": lm.seed_jitter}
+    for dataset, more in (
+        (counted, {"num_workers": 2, "persistent_workers": True}),
+        (lm.Augmented(np.random.default_rng(0)), jitter),
+        (lm.Lines(share=True), {"num_workers": 2}),
+        (pairs, {"num_workers": 1, "shuffle": True, "generator": seeded}),
+        (["a", "bc", "def"], {"num_workers": 1, "collate_fn": list}),
+    ):
+        loader = DataLoader(dataset, multiprocessing_context=method, **more)
+        before = seeded.get_state()
+        # the next start of the workers tells of generators only
+        report = lk.watch_loader(loader, twice=more is jitter)
+        assert (report.findings, report.finished) == ((), True)
+        assert torch.equal(seeded.get_state(), before)
 
 
 def test_what_cannot_be_pickled_is_named():

@@ -10,6 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from torch.utils.data import DataLoader
+
+from labkit.launch.children import child_pids, ending_children
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 CHILD = Path(__file__).with_name("loading_child.py")
@@ -93,3 +96,26 @@ def test_an_interrupt(ended, phase, method, group):
 )
 def test_a_kill(ended, phase, method):
     assert ended(phase, method, signal.SIGKILL, False) == ""
+
+
+def interrupted(loader):
+    with ending_children():
+        batches = iter(loader)
+        next(batches)
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_of_code_with_workers_stays_one():
+    # torch's handler of SIGCHLD raises where it hears of a worker that was killed
+    handler = signal.getsignal(signal.SIGCHLD)
+    loader = DataLoader(range(8), 2, num_workers=2, multiprocessing_context="fork")
+    next(iter(loader))
+    heard = signal.getsignal(signal.SIGCHLD)
+    try:
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                interrupted(loader)
+            assert child_pids() == set()
+        assert signal.getsignal(signal.SIGCHLD) is heard
+    finally:
+        signal.signal(signal.SIGCHLD, handler)

@@ -2,11 +2,12 @@
 
 import _thread
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from page import showing
 
 from labkit.launch import rank_output, rank_run
 from labkit.launch.cellmodule import run_module
-from labkit.launch.rank_processes import marked
+from labkit.launch.rank_processes import exists, marked
 from labkit.launch.rank_result import Ranks
 from labkit.launch.rank_run import launch
 from labkit.launch.ranks import options, register, show, torchrun_magic
@@ -144,6 +145,44 @@ dist.init_process_group("gloo")
     assert ranks.problem.startswith("not finished after 90 s")
     if sys.platform == "linux":
         assert ranks.problem.endswith(": ranks 0 and 1 had not ended")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="taskkill ends the launcher as well")
+def test_the_launching_process_is_killed(tmp_path, places):
+    folder, _ = places
+    source = f"""
+import os, pathlib, sys, time
+assert sys.stdin.read() == ""  # as from /dev/null
+here = pathlib.Path({str(tmp_path)!r}, "rank" + os.environ["RANK"])
+here.with_suffix(".part").write_text(f"{{os.getpid()}} {{os.getppid()}}")
+here.with_suffix(".part").replace(here)
+{SLEEP}"""
+    program = f"from labkit.launch.rank_run import launch\nlaunch({source!r})"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={
+            **os.environ,
+            "TMPDIR": str(folder),
+            "PYTHONPATH": str(Path(rank_run.__file__).parents[2]),
+        },
+    )
+    notes = [tmp_path / "rank0", tmp_path / "rank1"]
+    try:
+        assert until(lambda: all(note.exists() for note in notes), 50)
+    finally:
+        child.kill()
+        child.wait()
+    pids = {int(pid) for note in notes for pid in note.read_text().split()}
+    assert len(pids) == 3  # two ranks and their launcher
+    assert until(lambda: not any(exists(pid) for pid in pids), 30)
+    assert list(folder.iterdir()) == []
+
+
+def until(true: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.05)
+    return true()
 
 
 # --- with a short script in torchrun's place

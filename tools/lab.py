@@ -40,6 +40,9 @@ def main(arguments):
     """Run one command; return the exit status."""
     command, rest = (arguments[0], arguments[1:]) if arguments else ("lab", [])
     commands = {"lab": lab, "test": test, "build": build, "check": check}
+    if command in ("help", "-h", "--help"):
+        print(__doc__.strip())
+        return 0
     try:
         if command not in commands:
             raise SetupError(f"{command}: the commands are {', '.join(commands)}")
@@ -64,7 +67,8 @@ def lab(arguments):
     except workspace.WorkspaceError as error:
         raise SetupError(str(error)) from None
     print(started)
-    print("JupyterLab opens in your browser; Ctrl+C here stops it.", flush=True)
+    shown = "at the address below" if "--no-browser" in arguments else "in your browser"
+    print(f"JupyterLab opens {shown}; Ctrl+C here stops it.", flush=True)
     page = started.folder / START_PAGE
     opened = [START_PAGE] if page.exists() else []
     return replace_process(
@@ -115,7 +119,7 @@ def require_python(version):
     newer = [
         name
         for name in ("python3.14", "python3.13", "python3.12", "python3.11")
-        if shutil.which(name)
+        if runs(name)
     ]
     how = (
         f"call `make lab PYTHON={newer[0]}`"
@@ -127,6 +131,16 @@ def require_python(version):
             *OLDEST, *version[:2], how
         )
     )
+
+
+def runs(name):
+    """Whether there is a command of that name that starts: a version manager's may not."""
+    if not shutil.which(name):
+        return False
+    try:
+        return subprocess.call([name, "-c", ""], stderr=subprocess.DEVNULL) == 0
+    except OSError:
+        return False
 
 
 def environment(purpose):

@@ -61,6 +61,15 @@ ERRORS = (
     ErrorText("does not require grad and does not have a grad_fn", "3.3.1"),
     ErrorText("Function … returned nan values in its", "3.3.3"),
     ErrorText("Can't call numpy() on Tensor that requires grad", "3.3.5"),
+    ErrorText("persistent_workers option needs num_workers > 0", "4.2.1"),
+    ErrorText(
+        "prefetch_factor option could only be specified in multiprocessing", "4.2.1"
+    ),
+    ErrorText("unable to resize file … to the right size", "4.2.4"),
+    ErrorText("Can't pickle local object", "4.2.5"),
+    ErrorText("Can't get attribute … on <module '__main__'", "4.2.5"),
+    ErrorText("DataLoader worker (pid … exited unexpectedly", "4.2.5"),
+    ErrorText("Got pickle error when attempting to start a worker Process", "4.2.5"),
     ErrorText("stack expects each tensor to be equal size", "4.3.1"),
     ErrorText(
         "Expected tensor for argument #1 'indices' to have one of the following "

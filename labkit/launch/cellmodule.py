@@ -9,13 +9,12 @@ import importlib
 import importlib.util
 import keyword
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from labkit.launch.folders import make_folder, remove_folder
 from labkit.lesson.evidence import LabError, page_call, say, shell
 
 USAGE = "%%module takes one name for the cell, like `%%module my_dataset`"
@@ -30,7 +29,7 @@ class Cells:
     @classmethod
     def place(cls) -> Path:
         if cls.folder is None:
-            cls.folder = Path(tempfile.mkdtemp(prefix="labkit-cells-")).resolve()
+            cls.folder = make_folder("cells-")
             cls.owner = os.getpid()
             atexit.register(cls.remove)
         # spawn hands sys.path on to its children
@@ -41,7 +40,7 @@ class Cells:
     @classmethod
     def remove(cls) -> None:
         if cls.folder is not None and os.getpid() == cls.owner:
-            shutil.rmtree(cls.folder, ignore_errors=True)
+            remove_folder(cls.folder)
 
 
 def register() -> None:

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -21,15 +22,34 @@ def ending_children() -> Iterator[None]:
     try:
         yield
     finally:
-        for child in multiprocessing.active_children():
-            if child.pid not in before:
-                child.kill()
-                child.join(5)
-        for pid in child_pids() - before:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+        with unnoticed():
+            for child in multiprocessing.active_children():
+                if child.pid not in before:
+                    child.kill()
+                    child.join(5)
+            for pid in child_pids() - before:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+
+
+@contextlib.contextmanager
+def unnoticed() -> Iterator[None]:
+    """Let no handler hear of children that end in the block.
+
+    torch's handler takes a loader's worker that is killed for an accident, and raises in
+    the place of the Interrupt or error that has ended the code.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if sys.platform == "win32" or not main:
+        yield
+        return
+    before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, before or signal.SIG_DFL)
 
 
 def child_pids() -> set[int]:

@@ -43,6 +43,22 @@ def stop(launcher: "subprocess.Popen[bytes]", mark: str) -> None:
     launcher.wait()
 
 
+def end_others(mark: str) -> None:
+    """End all processes of a launch but this one, its launcher, at once."""
+    own = os.getpid()
+    if os.name == "nt":  # this one is ended as well
+        ending = ["taskkill", "/F", "/T", "/PID", str(own)]
+        subprocess.run(ending, capture_output=True, check=False)
+        return
+    for _ in range(100):  # a process may have started another while it was looked for
+        found = marked(mark) if Path("/proc").is_dir() else descendants(own)
+        others = {pid for pid in found if pid != own and exists(pid)}
+        if not others:
+            break
+        send(others, signal.SIGKILL)
+        time.sleep(0.05)
+
+
 def alive(launcher: "subprocess.Popen[bytes]", mark: str, known: set[int]) -> set[int]:
     launcher.poll()  # takes note of its end, which would else leave a zombie
     if Path("/proc").is_dir():

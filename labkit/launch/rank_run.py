@@ -5,7 +5,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 
 from labkit.launch.cellmodule import Cells
+from labkit.launch.folders import own_folder
 from labkit.launch.rank_output import failure, outputs, written
 from labkit.launch.rank_processes import MARK, marked, stop
 from labkit.launch.rank_result import Ranks
@@ -31,7 +31,8 @@ def launch(source: str | Path, nproc: int = 2, timeout: float = 60) -> Ranks:
     A failing rank, the timeout and an Interrupt stop all ranks and whatever they have
     started; then the result's `problem` says why (an Interrupt goes on).  The scripts
     see this process's folder and cell modules, one thread each, and nothing else of it.
-    Files are written to a temporary folder, which is also the ranks' own, and goes.
+    So does the end of this process, where it is killed.  Files are written to a
+    temporary folder, which is also the ranks' own, and goes.
 
     Args:
         source: the text of the script, or the path of one.
@@ -49,10 +50,7 @@ def launch(source: str | Path, nproc: int = 2, timeout: float = 60) -> Ranks:
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
     check_script(text)
     mark = uuid.uuid4().hex
-    with tempfile.TemporaryDirectory(
-        prefix="labkit-", ignore_cleanup_errors=os.name == "nt"
-    ) as place:
-        folder = Path(place).resolve()
+    with own_folder() as folder:
         script, logs = folder / "ranks.py", folder / "logs"
         for part in (logs, folder / "reports"):
             part.mkdir()
@@ -61,7 +59,7 @@ def launch(source: str | Path, nproc: int = 2, timeout: float = 60) -> Ranks:
         with (folder / "torchrun.log").open("wb") as log:
             process = subprocess.Popen(
                 command(script, logs, nproc),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # whose end is this process's end
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=environment(folder, mark),
@@ -71,6 +69,8 @@ def launch(source: str | Path, nproc: int = 2, timeout: float = 60) -> Ranks:
                 problem = wait(process, logs, timeout, mark)
             finally:
                 stop(process, mark)
+                if process.stdin is not None:
+                    process.stdin.close()
         if not problem and process.returncode:
             said = (folder / "torchrun.log").read_text("utf-8", errors="replace")
             problem = failure(said, logs, script)
@@ -111,8 +111,8 @@ def still_running(mark: str) -> str:
 def command(script: Path, logs: Path, nproc: int) -> list[str]:
     """torchrun's command line: a free port, no restarts, each rank's output in a file."""
     return [
-        *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-        *("--nproc-per-node", str(nproc), "--max-restarts", "0"),
+        *(sys.executable, "-m", "labkit.launch.rank_launcher", str(logs.parent)),
+        *("--standalone", "--nproc-per-node", str(nproc), "--max-restarts", "0"),
         *("--local-addr", "127.0.0.1", "--monitor-interval", str(POLL)),
         *("--log-dir", str(logs), "--redirects", "3", str(script)),
     ]

@@ -143,7 +143,9 @@ def progress_file() -> Line:
     try:
         file = store.path()
         with store.opened(file) as connection:
+            # to begin is allowed on a read-only file: only a write tells
             connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO events VALUES ('', '', '', '')")
             connection.rollback()
     except (store.sqlite3.Error, OSError, RuntimeError) as error:
         mend = "set LABKIT_HOME to a folder that you can write to"

@@ -104,7 +104,9 @@ def counted(value: Any, count: str) -> Seen:
     if isinstance(number, bool) or not isinstance(number, int | float):
         said = f"{short(value)}, where the number of {count} was expected"
         return Seen(False, said, failed=True)
-    text = size(int(number)) if count == "bytes" else f"{number:,} {count}"
+    one = number == 1 and len(count) > 2  # not of ms
+    unit = count.removesuffix("s") if one else count
+    text = size(int(number)) if count == "bytes" else f"{number:,} {unit}"
     return Seen(None, text, {count: number})
 
 

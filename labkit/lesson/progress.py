@@ -1,5 +1,6 @@
 """What the learner has done: noted by traps and exercises, shown as a table."""
 
+import atexit
 import importlib
 import sqlite3
 from collections.abc import Iterable
@@ -29,15 +30,26 @@ def record(kind: str, item: str, outcome: str, detail: str = "") -> None:
     if current().solve:
         return
     row = (kind, item, outcome, detail)
-    waiting: list[Row] = current().note("progress").setdefault("waiting", [])
+    notes = current().note("progress")
+    waiting: list[Row] = notes.setdefault("waiting", [])
     waiting.append(row)
+    write(waiting)
+    if waiting and not notes.get("at exit"):
+        notes["at exit"] = True
+        atexit.register(write, waiting)
 
-    def write(file: sqlite3.Connection) -> bool:
+
+def write(waiting: list[Row]) -> None:
+    """Write the lines that wait, and forget them; where that fails they wait on."""
+
+    def insert(file: sqlite3.Connection) -> bool:
         with file:  # one transaction
             file.executemany("INSERT INTO events VALUES (?, ?, ?, ?)", waiting)
         return True
 
-    if with_file(write, False):
+    if not waiting:
+        return
+    if with_file(insert, False):
         waiting.clear()
 
 

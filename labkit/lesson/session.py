@@ -77,6 +77,7 @@ def setup(
     torch.set_num_threads(1)
     style_figures()
     register_magics()
+    clear_up()
     say(environment(_session) + stale(version))
     return _session
 
@@ -154,3 +155,12 @@ def register_magics() -> None:
 
     cellmodule.register()
     ranks.register()
+
+
+def clear_up() -> None:
+    """Remove what killed pages have left, and let this one leave less."""
+    from labkit.launch import folders
+
+    folders.remove_stale()
+    folders.keep_sockets_here()
+    folders.clear_at_sigterm()

@@ -54,8 +54,18 @@ def with_file(act: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
         raise OSError("the file is damaged again and again")
     except (sqlite3.OperationalError, OSError, RuntimeError) as error:
         # locked, read-only, no such folder, no home folder
-        tell_once(f"the progress file cannot be used ({error}); the page goes on.")
+        tell_once(f"{why(error)}; the page goes on.")
         return otherwise
+
+
+def why(error: Exception) -> str:
+    """What it means for the learner that the progress file could not be used."""
+    if "locked" in str(error):
+        return "the progress file is busy: what you did is written a little later"
+    return (
+        f"the progress file cannot be used ({error}): what you do is not kept until "
+        "LABKIT_HOME is a folder that you can write to"
+    )
 
 
 @contextlib.contextmanager

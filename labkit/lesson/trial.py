@@ -45,11 +45,21 @@ def try_answer(
     if misfit:
         return Result("failed", misfit)
     with ending_children():
-        return run_tests(answer, tests, seconds)
+        return run_tests(answer, tests, seconds, gives_nothing(reference))
 
 
-def run_tests(answer: Any, tests: tuple[Test, ...], seconds: float) -> Result:
-    """The outcome of the first test that does not pass, or of all."""
+def gives_nothing(reference: Callable[..., Any]) -> bool:
+    """Whether a right answer returns None, as a `worker_init_fn` does."""
+    return inspect.get_annotations(reference).get("return", ...) in (None, "None")
+
+
+def run_tests(
+    answer: Any, tests: tuple[Test, ...], seconds: float, nothing: bool
+) -> Result:
+    """The outcome of the first test that does not pass, or of all.
+
+    `nothing`: a right answer returns None, so a None that came out says nothing.
+    """
     for test in tests:
         with noting_calls() as calls:
             try:
@@ -64,7 +74,7 @@ def run_tests(answer: Any, tests: tuple[Test, ...], seconds: float) -> Result:
                 continue
             try:
                 with guarded(seconds=seconds):  # what came out may not end its repr
-                    return explain(failure, answer, test, calls, seconds)
+                    return explain(failure, answer, test, calls, seconds, nothing)
             except (Exception, Runaway) as error:
                 says = f"what came out cannot be shown, {code(one_line(error))}"
                 return Result("failed", f"{subject(test)}: {says}")
@@ -135,7 +145,12 @@ def parameters(of: Callable[..., Any]) -> str:
 
 
 def explain(
-    error: BaseException, answer: Any, test: Test, calls: list[Call], seconds: float
+    error: BaseException,
+    answer: Any,
+    test: Test,
+    calls: list[Call],
+    seconds: float,
+    nothing: bool,
 ) -> Result:
     """The outcome of a test that did not pass, and what to say about it."""
     # An unfinished stub may trip over its own TODO ("... not supported for 'Todo'").
@@ -155,7 +170,9 @@ def explain(
         says = str(error).split("\n")[0] or f"{code(line_of(error))} does not hold"
     else:
         says = f"the test could not use what came out, {code(one_line(error))}"
-    return Result("failed", f"{subject(test)}: {says}{came_out(call)}")
+    as_asked = nothing and call is not None and call.returned is None
+    last = "" if as_asked else came_out(call)
+    return Result("failed", f"{subject(test)}: {says}{last}")
 
 
 def subject(test: Test) -> str:

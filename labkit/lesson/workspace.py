@@ -163,6 +163,11 @@ def _write_new(path: Path, page: dict[str, Any]) -> None:
     # a whole file or none: a copy cut short by a full disk would never be mended,
     # since copies are not overwritten
     text = json.dumps(page, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8", newline="\n")
-    part.replace(path)
+    # of this process alone, since two may start at once
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8", newline="\n")
+        if not path.exists():
+            part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -53,6 +53,12 @@ def listed(findings: Iterable[Finding]) -> str:
     return "\n".join(lines) or "No findings."
 
 
+def told(report: str, findings: Iterable[Finding]) -> str:
+    """Return a report's one line with its findings under it: what a script prints."""
+    ordered = sorted(findings, key=lambda finding: SURE.index(finding.sure))
+    return "\n".join([report, *(f"- {finding}" for finding in ordered)])
+
+
 def names(found: Iterable[str], most: int = 3) -> str:
     """Return names in one line, the first few of many: "a, b, c and 4 more"."""
     found = list(found)

@@ -57,7 +57,8 @@ def walk(**roots: Any) -> Iterator[tuple[str, Any]]:
             continue
         seen[id(value)] = value
         yield path, value
-        if not isinstance(value, _LEAVES):
+        kind: Any = type(value)
+        if not _is_leaf(kind):
             waiting.extend(children(path, value))
 
 
@@ -94,6 +95,12 @@ def _attributes(path: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield f"{path}.{name}", getattr(value, name)
     for method in methods:
         yield from _of_function("", method)
+
+
+@functools.lru_cache(maxsize=256)
+def _is_leaf(kind: type) -> bool:
+    """Return whether objects of a class hold nothing; asking torch each time is slow."""
+    return issubclass(kind, _LEAVES)
 
 
 @functools.lru_cache(maxsize=256)

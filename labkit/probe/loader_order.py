@@ -17,6 +17,24 @@ _CONTAINERS = (list, dict, set, deque)
 _FIXED = (int, float, complex, str, bytes, type(None), type, ModuleType, Dataset)
 
 
+class Told:
+    """A sampler that notes what it gives."""
+
+    def __init__(self, sampler: Any, given: list[Any]) -> None:
+        self.sampler, self.given = sampler, given
+
+    def __iter__(self) -> Iterator[Any]:
+        for index in self.sampler:
+            self.given.append(index)
+            yield index
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sampler, name)
+
+
 @contextmanager
 def kept_order(loader: DataLoader[Any]) -> Iterator[None]:
     """Put a loader's samplers, and the generators they draw from, back afterwards.

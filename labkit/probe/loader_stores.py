@@ -1,10 +1,10 @@
 """Judges what the dataset stores: copied page by page, cached in workers, or edited."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ import torch
 from labkit.probe.finding import Finding, names
 from labkit.probe.loader_memory import Memory
 from labkit.probe.loader_objects import walk
+from labkit.probe.loader_pages import addresses
 from labkit.probe.loader_record import Record
 from labkit.probe.loader_twin import Run
 
@@ -19,8 +20,15 @@ FEW, MANY = 64, 50_000  # elements of one container, and objects with those insi
 GROWN = 8 << 20  # bytes that a worker copies in an epoch
 
 
-def big_containers(dataset: Any) -> dict[str, int]:
-    """Return the dataset's containers of many Python objects: path and bytes.
+class Big(NamedTuple):
+    """A container of many Python objects: bytes, and some of their addresses."""
+
+    size: int
+    places: list[int]
+
+
+def big_containers(dataset: Any) -> dict[str, Big]:
+    """Return the dataset's containers of many Python objects, by path.
 
     The bytes are an estimate from the first elements, and from those of containers
     inside; a container of tensors or arrays holds few objects for its size and does
@@ -34,7 +42,7 @@ def big_containers(dataset: Any) -> dict[str, int]:
         if not isinstance(first[0], torch.Tensor | np.ndarray):
             objects, size = _mean(map(_objects, first)), _mean(map(_bytes, first))
             if objects * len(value) >= MANY:
-                found[path] = int(size * len(value))
+                found[path] = Big(int(size * len(value)), addresses(value))
     return found
 
 
@@ -61,11 +69,13 @@ def _mean(numbers: Iterable[float]) -> float:
     return mean(list(numbers))
 
 
-def memory_growth(run: Run) -> dict[int, int]:
+def memory_growth(run: Run, big: Mapping[str, Big]) -> dict[int, int]:
     """Return how many bytes each worker has copied since its first batch, by worker.
 
     Copied is what it has alone and shared before: memory that it asked for anew does
-    not count, and neither does what the first batch needs once (buffers, imports).
+    not count, and neither does what the first batch needs once (buffers, imports). It
+    is at most what the containers' own copied pages explain, where these are known:
+    memory that was freed before the fork is copied as well when it is used again.
     """
     seen: dict[int, list[Memory]] = {}
     for row in run.rows:
@@ -82,28 +92,40 @@ def memory_growth(run: Run) -> dict[int, int]:
                 min(size.private - begin.private, begin.shared - size.shared)
                 for size in sizes[1:]
             )
+            shares = run.copied.get(run.pids[worker], {})
+            if shares:
+                explained = sum(big[path].size * shares[path] for path in shares)
+                growth[worker] = min(growth[worker], int(explained))
     return growth
 
 
 def judge_memory(
-    big: dict[str, int], growth: dict[int, int], method: str, part: float
+    big: Mapping[str, Big], growth: dict[int, int], method: str, part: float
 ) -> Iterator[Finding]:
-    """Yield a finding where reading copies a big container into the workers.
+    """Yield a finding where each worker gets a big container's objects for itself.
 
     Args:
-        big: the containers of many objects, with their bytes.
+        big: the containers of many objects.
         growth: the bytes that each worker has copied.
         method: how the workers were started.
         part: how much of the epoch was watched, from 0 to 1.
     """
+    total = sum(each.size for each in big.values())
+    if total < GROWN:
+        return
+    path = max(big, key=lambda name: big[name].size)
+    if method != "fork":
+        what = (
+            f"{method} sends all its Python objects to each worker, which then has "
+            f"about {total / 2**20:.0f} MiB of its own: keep the data in a tensor, "
+            f"which workers share, or in an array, which is smaller"
+        )
+        yield Finding(what, path, "worth a look", "4.2")
+        return
     worst = max(growth.values(), default=0)
-    total = sum(big.values())
     enough = max(GROWN, total // 5)
-    if method != "fork" or total < GROWN or worst < GROWN // 8:
+    if worst < GROWN // 8 or worst / max(part, 1e-9) < enough:
         return
-    if worst / max(part, 1e-9) < enough:
-        return
-    path = max(big, key=lambda name: big[name])
     when = "" if worst >= enough else f" in {part:.0%} of the epoch"
     what = (
         f"reading its Python objects copies them: one worker copied "

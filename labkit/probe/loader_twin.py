@@ -2,7 +2,7 @@
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from labkit.probe.loader_ending import (
     one_folder,
 )
 from labkit.probe.loader_memory import Memory, read_memory
+from labkit.probe.loader_order import Told
+from labkit.probe.loader_pages import shares_copied
 from labkit.probe.loader_record import Record
 from labkit.probe.loader_worker import Parcel, Start
 
@@ -32,7 +34,11 @@ class Row:
 
 @dataclass
 class Run:
-    """What iterating a twin gave; `finished` tells whether the epoch came to its end."""
+    """What iterating a twin gave; `finished` tells whether the epoch came to its end.
+
+    `memory` is each worker's at the end, by process id, and `copied` the share of each
+    big container that it has copied, where that is known.
+    """
 
     began: float
     ended: float = 0.0
@@ -40,6 +46,7 @@ class Run:
     finished: bool = False
     pids: list[int] = field(default_factory=list)
     memory: dict[int, Memory | None] = field(default_factory=dict)
+    copied: dict[int, dict[str, float]] = field(default_factory=dict)
 
 
 def start_method(loader: DataLoader[Any]) -> str:
@@ -52,24 +59,6 @@ def start_method(loader: DataLoader[Any]) -> str:
     # asking for the default with allow_none=False would fix it for good
     chosen = multiprocessing.get_start_method(allow_none=True)
     return chosen or multiprocessing.get_all_start_methods()[0]
-
-
-class Told:
-    """A sampler that notes what it gives."""
-
-    def __init__(self, sampler: Any, given: list[Any]) -> None:
-        self.sampler, self.given = sampler, given
-
-    def __iter__(self) -> Iterator[Any]:
-        for index in self.sampler:
-            self.given.append(index)
-            yield index
-
-    def __len__(self) -> int:
-        return len(self.sampler)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.sampler, name)
 
 
 class Twin:
@@ -136,7 +125,9 @@ class Twin:
                 if self.record.problem:
                     break
         run.ended = time.perf_counter()
-        run.memory = {pid: read_memory(pid) for pid in run.pids}
+        for pid in run.pids:
+            run.memory[pid] = read_memory(pid)
+            run.copied[pid] = shares_copied(pid, self.start.big)
 
     def worker_number(self, pid: int) -> int:
         """Return the number of the worker with a process id, or -1."""

@@ -41,11 +41,13 @@ class Start:
         init: the learner's, or None.
         alike: whether all generators get one state, and a stream's first items are
             compared instead of read in batches.
-        big: whether the dataset holds so many objects that memory must be watched.
+        big: addresses of the objects for which memory must be watched, by path.
     """
 
-    def __init__(self, init: Any, alike: bool = False, big: bool = False) -> None:
-        self.init, self.alike, self.big = init, alike, big
+    def __init__(
+        self, init: Any, alike: bool = False, big: dict[str, list[int]] | None = None
+    ) -> None:
+        self.init, self.alike, self.big = init, alike, big or {}
         self.info: Asked | None = None
 
     def __call__(self, worker: int) -> None:

@@ -24,6 +24,7 @@ from labkit.probe.loader_samples import (
     part_watched,
 )
 from labkit.probe.loader_stores import (
+    Big,
     big_containers,
     judge_caches,
     judge_memory,
@@ -78,9 +79,10 @@ def watch_loader(
     private = private_generators(loader.dataset, loader.collate_fn)
     said: list[Finding | str] = []
     with kept_order(loader), kept_generators(private):
-        first = run_twin(
-            loader, Start(loader.worker_init_fn, big=bool(big)), batches, step
-        )
+        # only after a fork are a worker's objects where they are here
+        places = {path: each.places for path, each in big.items()}
+        start = Start(loader.worker_init_fn, big=places if method == "fork" else None)
+        first = run_twin(loader, start, batches, step)
         if not first.rows:
             raise ValueError(
                 "watch_loader(loader): the loader gave no batch, and needs a dataset "
@@ -95,7 +97,7 @@ def _report(
     first: Run,
     apart: Separate,
     said: list[Finding | str],
-    big: dict[str, int],
+    big: dict[str, Big],
     method: str,
     cannot_go: tuple[str, ...],
     step: Any,
@@ -103,7 +105,7 @@ def _report(
     records = [row.record for row in first.rows]
     stream = isinstance(loader.dataset, IterableDataset)
     seen_twice, never = count_samples(loader, records, first.finished, stream)
-    growth = memory_growth(first)
+    growth = memory_growth(first, big)
     if loader.num_workers:
         next_epoch = () if loader.persistent_workers else apart.start
         reseeded = {path for record in apart.twice for path in record.reseeded}

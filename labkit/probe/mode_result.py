@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from labkit.probe.finding import Finding, listed, plain
+from labkit.probe.finding import Finding, listed, plain, told
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -30,6 +30,9 @@ class ModeReport:
         said = f"{found} finding{'s' * (found != 1)}" if found else "no findings"
         left = f", {len(self.unchecked)} not checked" if self.unchecked else ""
         return f"<ModeReport: {self._modes()}; {said}{left}>"
+
+    def __str__(self) -> str:
+        return told(repr(self), self.findings)
 
     def _repr_markdown_(self) -> str:
         rows = [f"The model is in {self._modes()}.", "", listed(self.findings)]

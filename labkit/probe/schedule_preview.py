@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from labkit.probe.finding import Finding, listed, plain
+from labkit.probe.finding import Finding, listed, plain, told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,6 +47,9 @@ class SchedulePreview:
             f"<SchedulePreview: {', '.join(self.schedulers)} over {self.steps:,} "
             f"steps, {self._course(0)}; {said}>"
         )
+
+    def __str__(self) -> str:
+        return told(repr(self), self.findings)
 
     def _repr_markdown_(self) -> str:
         rows = [

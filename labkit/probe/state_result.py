@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from labkit.probe.finding import Finding, code, listed, names, plain
+from labkit.probe.finding import Finding, code, listed, names, plain, told
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,9 @@ class StateDiff:
         found = len(self.findings)
         said = f"{found} finding{'s' * (found != 1)}" if found else "no findings"
         return f"<StateDiff: {self.subject}, {self._counts()}; {said}>"
+
+    def __str__(self) -> str:
+        return told(repr(self), self.findings)
 
     def _repr_markdown_(self) -> str:
         lines = [

@@ -134,7 +134,7 @@ to_unit = lk.check("0-scale", to_unit)
 # | 03 Autograd | 2 h | [open](03_autograd.ipynb) |
 # | 04 Data pipeline | 2½ h | [open](04_data.ipynb) |
 # | 05 Training | 2½ h | [open](05_training.ipynb) |
-# | 06 Multi-GPU | 2½ h | [open](06_multi_gpu.ipynb) |
+# | 06 Several GPUs | 2½ h | [open](06_multi_gpu.ipynb) |
 # | 07 Saving and loading | 2 h | [open](07_checkpoints.ipynb) |
 # | 08 Performance | 2½ h | in preparation |
 # | 09 War stories | 1 h | in preparation |

@@ -2,9 +2,9 @@
 # # 6 · Several processes, several GPUs
 #
 # One model, trained by several processes at once. Everything here really runs in several
-# processes, on a laptop too: `gloo` on CPUs, `nccl` where there are GPUs. Three parts, each
-# one sitting: 6.1 how such a run starts and what it gains, 6.2 what each process sees, 6.3
-# what the processes must agree on.
+# processes, on a laptop too: `gloo` on CPUs, `nccl` where there are GPUs. Three parts: 6.1
+# how such a run starts and what it gains, 6.2 what the processes share, and where they wait
+# for each other, 6.3 what each of them keeps to itself.
 # A ★ marks the traps of the core route.
 #
 # [Open this page in Colab](https://colab.research.google.com/github/pytorch-pitfall-lab/pytorch-pitfall-lab/blob/learn/notebooks/06_multi_gpu.ipynb)
@@ -113,8 +113,8 @@ print("names:", list(wrapped.state_dict()))
 #
 # `DistributedDataParallel` (DDP) asks for one process per GPU. Each runs the whole script
 # and has a whole model; they are called **ranks**. The launcher, `torchrun`, starts them
-# and tells each one, in environment variables, which one it is. These lines stand at the
-# beginning of every script in this chapter, so they get a module:
+# and tells each one, in environment variables, which one it is. A training script begins
+# with these lines; here they get a module, so that several cells can use them:
 
 # %%
 # %%module group
@@ -134,7 +134,9 @@ def start():
 
 # %% [markdown]
 # **The backend follows the device**: nccl moves tensors between GPUs, gloo between
-# processors. nccl refuses to start without a GPU, and gloo is the slow way with one.
+# processors. nccl refuses to start without a GPU, and gloo is the slow way with one. nccl
+# wants a GPU for each rank, which is why `start` counts them. `set_device` says which GPU a
+# call takes that names none, as `barrier` does; else it could be GPU 0 for all ranks.
 #
 # Now what DDP adds. `look` gives each rank another weight on purpose, wraps the model,
 # writes another number into a buffer, and makes one step with another input. It returns
@@ -178,8 +180,8 @@ dist.destroy_process_group()
 
 # %% [markdown]
 # The world has two ranks. On one machine `LOCAL_RANK`, which picks the GPU, and `RANK` are
-# the same number; on two machines with four GPUs the ranks go from 0 to 7 and the local
-# ranks twice from 0 to 3. What `look` gave:
+# the same number; on two machines with four GPUs each the ranks go from 0 to 7, and the
+# local ranks twice from 0 to 3. What `look` gave:
 
 # %%
 print("on rank                      0    1")
@@ -192,16 +194,17 @@ for row, values in zip(rows, zip(*(r["seen"] for r in first))):
 # These are the three things that DDP sends:
 #
 # - **when it wraps**: rank 0's parameters and buffers to all others,
-# - **at the start of each forward**, in training: rank 0's buffers to all others,
+# - **at the start of each forward** in training: rank 0's buffers to all others,
 # - **during each backward**: gradients, which are **averaged** over the ranks.
 #
 # Nothing else. Batches, metrics, random numbers, the learning rate and what you save are
-# each rank's own business, and part 6.2 is about that.
+# each rank's own business, and parts 6.2 and 6.3 are about that.
 #
 # **Larger than one GPU.** DDP keeps a whole model with gradients and optimizer state on
 # every GPU. Where that does not fit, `torch.distributed.fsdp.fully_shard` (FSDP2) keeps a
 # share of it on each, and gathers a layer's weights only while they are needed. The script
-# around it stays the same: `torchrun`, ranks, a sampler.
+# around it stays the same: `torchrun`, ranks, a sampler. Only saving does not: no rank has
+# the whole model, so all of them take part (`torch.distributed.checkpoint`).
 
 # %% [markdown]
 # ### The same file on several machines
@@ -218,9 +221,10 @@ def command(machines, gpus, meeting_point, script="train.py"):
 print(command(machines=2, gpus=4, meeting_point="node0.example"))
 
 # %% [markdown]
-# The meeting point is the name of one of them, the same in each line, and its port must be
-# open to the others. On a single machine `torchrun --standalone --nproc-per-node 4 train.py` is enough: it
-# finds a free port itself.
+# The meeting point is the name of one of them, the same in each line. Its port must be open
+# to the others, and so must those that torch and nccl choose for themselves. On a single
+# machine `torchrun --standalone --nproc-per-node 4 train.py` is enough: it finds a free
+# port itself.
 
 # %% [markdown]
 # ### A model of both, to play with
@@ -319,16 +323,16 @@ for n in (2, 4):
 
 # %% [markdown]
 # Now the time. Two of the measured sizes on two ranks give the model its two constants, the
-# start of a message and the time per kilobyte:
+# delay of a message and the time per kilobyte:
 
 # %%
 ms = {n: gloo[0][f"ms{n}"] for n in (2, 4)}
 per_kb = (ms[2][16384] - ms[2][64]) / (16384 - 64)
-start = ms[2][64] - 64 * per_kb
+delay = ms[2][64] - 64 * per_kb
 
 def modelled(n, kb):
     rounds = 2 * (n - 1)
-    return rounds * (start / 2 + kb / n * per_kb)
+    return rounds * (delay / 2 + kb / n * per_kb)
 
 # %% [markdown]
 # From these it predicts the other sizes, and all of four ranks:
@@ -353,8 +357,6 @@ for n in ms:
 # - On one machine the "link" is the memory, which all ranks share. Between GPUs it is not.
 #
 # **What stands is the number of bytes; their price has to be measured where you train.**
-
-# %% [markdown]
 # A launch is also the cheapest way to find the link's speed in your own machines: the same
 # cell with `"nccl"`, tensors on the GPU and `torch.cuda.synchronize()` before each reading
 # of the clock.
@@ -392,11 +394,11 @@ lk.verdicts(
 # |---|---|
 # | several GPUs, one machine | `torchrun --standalone --nproc-per-node 4 train.py` |
 # | the right backend | `"nccl"` if each rank has a GPU, else `"gloo"` |
-# | this rank's GPU | `torch.device("cuda", int(os.environ["LOCAL_RANK"]))` |
+# | this rank's GPU | `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` |
 # | one model on all ranks | `DDP(model.to(device))` |
 # | an end without warnings | `dist.destroy_process_group()` |
 #
-# *You can stop here; the next part starts with the same loader in three epochs.*
+# *You can stop here; the next part starts with three epochs on two ranks.*
 
 # %% [markdown]
 # ## 6.2 DistributedDataParallel
@@ -407,9 +409,10 @@ lk.verdicts(
 # - get the gradient of one large batch from ranks whose batches differ in size,
 # - read the error about unused parameters, and name the parameters,
 # - say where ranks wait for each other, and end a run whose ranks have different work,
-# - count the messages of a step: none where there should be one, four where one would do.
+# - count the messages that a step sends, and say which call prepares them.
 #
-# *One sitting, about 60 minutes. Needs part 6.1. Any computer with two cores will do.*
+# *Two sittings: about 40 minutes for the traps and the explorer, 30 for two exercises.
+# Needs part 6.1. Any computer with two cores will do.*
 
 # %% [markdown]
 # ### ★ Three epochs on two ranks
@@ -452,7 +455,8 @@ for rank in range(2):
           list(sampler) == share(rank, epoch=0))
 
 # %% [markdown]
-# So it is worse than no shuffling: a rank meets the same half of the data for ever.
+# So each rank meets the same half of the data, in the same order and the same batches, for
+# ever.
 #
 # **Fix.** `set_epoch` before each epoch gives all ranks the same new seed, hence a new
 # permutation that they still share.
@@ -533,19 +537,20 @@ lk.trap("6.2.2", counts, counts_fixed)
 # %% [markdown]
 # ### ★ An accuracy from four ranks
 #
-# Nine samples are evaluated on four ranks. Each rank counts what it got right, and the
-# counts are added up over the ranks, which is the correct way. The model is wrong on the
-# first three samples and right on the other six. To see all shares at once, this page
-# plays the four ranks in turn; the sum is what `all_reduce` would give.
+# Nine samples are evaluated on four ranks. Each rank counts its samples and those that the
+# model got right, and both counts are added up over the ranks, which is better than a mean
+# of four accuracies. The model is wrong on the first three samples and right on the other
+# six. To see all shares at once, this page plays the four ranks in turn; the sums are what
+# `all_reduce` would give.
 
 # %%
-right = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1, 1])
+correct = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1, 1])
 
 def accuracy():
     good = seen = 0
     for rank in range(4):
-        sampler = DistributedSampler(right, 4, rank, shuffle=False)
-        mine = right[list(sampler)]
+        sampler = DistributedSampler(correct, 4, rank, shuffle=False)
+        mine = correct[list(sampler)]
         good, seen = good + mine.sum().item(), seen + len(mine)
     return round(good / seen, 3)
 
@@ -563,7 +568,7 @@ lk.trap("6.2.3", accuracy)
 
 # %%
 for rank in range(4):
-    sampler = DistributedSampler(right, 4, rank, shuffle=False)
+    sampler = DistributedSampler(correct, 4, rank, shuffle=False)
     print(f"rank {rank}:", list(sampler))
 
 # %% [markdown]
@@ -576,15 +581,15 @@ for rank in range(4):
 def accuracy_fixed():
     good = seen = 0
     for rank in range(4):
-        mine = right[range(rank, len(right), 4)]
+        mine = correct[range(rank, len(correct), 4)]
         good, seen = good + mine.sum().item(), seen + len(mine)
     return round(good / seen, 3)
 
 lk.fix("6.2.3", accuracy_fixed)
 
 # %% [markdown]
-# In a script that is `Subset(data, range(rank, len(data), world))` and a plain loader. An
-# evaluation calls the model itself, `ddp.module`, and not the wrapper: the wrapper's
+# In a script that is `Subset(data, range(rank, len(data), world))` and a plain loader. Such
+# an evaluation calls the model itself, `ddp.module`, and not the wrapper: the wrapper's
 # forward may send buffers, and wait for a rank that has nothing left to do.
 #
 # **Transfer.** Would `drop_last=True` have been right? And what if the sampler of the
@@ -594,9 +599,9 @@ lk.fix("6.2.3", accuracy_fixed)
 def by_sampler(epoch=0, **options):
     good = seen = 0
     for rank in range(4):
-        sampler = DistributedSampler(right, 4, rank, **options)
+        sampler = DistributedSampler(correct, 4, rank, **options)
         sampler.set_epoch(epoch)
-        mine = right[list(sampler)]
+        mine = correct[list(sampler)]
         good, seen = good + mine.sum().item(), seen + len(mine)
     return round(good / seen, 3)
 
@@ -790,8 +795,8 @@ lk.trap("6.2.5", lambda: alone(steps),
         lambda: alone(lambda: steps(find_unused_parameters=True)))
 
 # %% [markdown]
-# DDP sends gradients in buckets, each when all its gradients are there. That of `parity`
-# never comes, and the error tells at the next forward. Which parameters it means, it gives
+# DDP sends gradients in buckets, each when all its gradients are there. Those of `parity`
+# never come, and the error tells at the next forward. Which parameters it means, it gives
 # as numbers; their names:
 
 # %%
@@ -809,7 +814,7 @@ except RuntimeError:
     print("steps before the error:", before)
 
 # %% [markdown]
-# Searching costs a walk through the graph in each step. A part that never trains is better
+# The search is a walk through the graph in each step. A part that never trains is better
 # switched off before wrapping, with `requires_grad_(False)`; a part that should have
 # trained and does not is the bug that [this
 # error](https://github.com/pytorch/pytorch/issues/43259) has found for you.
@@ -854,34 +859,52 @@ def attempt(train, group=None):
 
 # %% [markdown]
 # A rank that waits gives up when its group's timeout is over: by default after ten minutes
-# with nccl, after thirty with gloo. The script makes a group that waits four seconds.
+# with nccl, after thirty with gloo. The script will make a group that waits four seconds.
 
 # %%
 lk.predict("6.2.6")
 
 # %% [markdown]
-# On two ranks, always with gloo, whose timeout is an error that can be caught:
+# A second loop has one line more; what that does comes below.
 
 # %%
-# %%torchrun --nproc 2 --out uneven
-from datetime import timedelta
+# %%module joined
+import torch
 
+def train_joined(ddp, batches, trace):
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    for epoch in range(2):
+        with ddp.join():
+            for x in batches:
+                optimizer.zero_grad()
+                ddp(x).sum().backward()
+                trace.append([epoch, ddp.module.weight.grad[0, 0].item()])
+                optimizer.step()
+
+# %% [markdown]
+# One launch tries both, always with gloo, whose timeout is an error that can be caught:
+
+# %%
+# %%torchrun --nproc 2 --out tried
+from datetime import timedelta
 import torch.distributed as dist
 from attempt import attempt
+from joined import train_joined
 from loops import train
-
 import labkit as lk
-
 dist.init_process_group("gloo")
 group = dist.new_group(timeout=timedelta(seconds=4))
 dist.barrier(group)
-lk.report(**attempt(train, group))
+lk.report(even=attempt(train_joined), uneven=attempt(train, group))
 dist.destroy_process_group()
 
 # %% [markdown]
-# `outcome` raises what a rank has raised; otherwise it counts the steps of both:
+# `outcome` raises what a rank has raised; otherwise it counts the steps of both. First the
+# plain loop:
 
 # %% tags=["nbval-ignore-output"]
+uneven, even = ([rank[key] for rank in tried] for key in ("uneven", "even"))
+
 def outcome(ranks):
     ends = [rank["end"] for rank in ranks]
     failed = [end for end in ends if end != "finished"]
@@ -892,8 +915,9 @@ def outcome(ranks):
 lk.trap("6.2.6", lambda: outcome(uneven))
 
 # %% [markdown]
-# In a real run this message comes after ten or thirty minutes of silence, and reads like a
-# fault of the network. Step by step, the epoch that each rank was in:
+# In a real run this message comes after thirty minutes of silence, and reads like a fault of
+# the network. (With nccl it is "Watchdog caught collective operation timeout" after ten, and
+# ends the process.) Step by step, the epoch that each rank was in:
 
 # %%
 epochs_of = [[epoch for epoch, _ in rank["trace"]] for rank in uneven]
@@ -907,40 +931,8 @@ for rank, numbers in enumerate(epochs_of):
 # next one. Rank 1 ran out of batches after six steps and went on to the barrier; rank 0
 # waits in its seventh backward for a gradient that nobody sends.
 #
-# **Fix.** `ddp.join()` around each epoch: a rank that is done answers with zeros until the
-# last one is done too.
-
-# %%
-# %%module joined
-import torch
-
-def train(ddp, batches, trace):
-    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
-    for epoch in range(2):
-        with ddp.join():
-            for x in batches:
-                optimizer.zero_grad()
-                ddp(x).sum().backward()
-                trace.append([epoch, ddp.module.weight.grad[0, 0].item()])
-                optimizer.step()
-
-# %% [markdown]
-# The same script with the other loop:
-
-# %%
-# %%torchrun --nproc 2 --out even
-import torch.distributed as dist
-from attempt import attempt
-from joined import train
-
-import labkit as lk
-
-dist.init_process_group("gloo")
-lk.report(**attempt(train))
-dist.destroy_process_group()
-
-# %% [markdown]
-# Under the same test:
+# **Fix.** `ddp.join()` around each epoch, the line of the second loop: a rank that is done
+# answers with zeros until the last one is done too.
 
 # %% tags=["nbval-ignore-output"]
 lk.fix("6.2.6", lambda: outcome(even))
@@ -1081,6 +1073,8 @@ print(alone(lambda: messages(nn.Linear(3, 1), backward_only)), "messages")
 lk.explore("6.2-shards")
 
 # %% [markdown]
+# *You can stop here; the exercises start with the accuracy of all ranks.*
+#
 # ### Exercise · one accuracy from all ranks · 10 minutes, medium
 #
 # Each rank has evaluated its share. Deliver `global_accuracy(correct, n)`: the share of
@@ -1160,9 +1154,9 @@ train = lk.check("6.2-ddp", train)
 # all. (A learning rate for one process is often raised with the number of ranks, since a
 # step sees so many more samples. That is a decision about the training, not an edit.)
 #
-# On several machines the same file is started by the line of part 6.1. With two of four GPUs
-# the ranks are numbered through, 0 to 7, and LOCAL_RANK begins with 0 on each machine: that
-# is why edit 2 takes it, and edits 6 and 7 do not. Only the machine of rank 0 gets the file,
+# On several machines the same file is started by the line of part 6.1. On two machines with
+# four GPUs each the ranks are numbered through, 0 to 7, and LOCAL_RANK begins with 0 on each
+# machine: that is why edit 2 takes it, and edits 6 and 7 do not. Only the machine of rank 0 gets the file,
 # unless the path is on a shared disk. To go on from it, rank 0 is enough: it loads the file
 # before the model is wrapped, and DDP sends its weights to all the others.
 
@@ -1192,7 +1186,7 @@ print(both, on_cpu, len(loader))
 # %%
 without = says(lambda: dist.init_process_group("gloo"))
 nccl = says(lambda: alone(lambda: "nothing sent", backend="nccl"))
-repeated = 4 * len(DistributedSampler(right, 4, 0)) - len(right)
+repeated = 4 * len(DistributedSampler(correct, 4, 0)) - len(correct)
 unsaid = dict(
     mean=off("own_mean"), part=off("own_part"), sum=times / 8,
     stuck=[len(r["trace"]) for r in uneven], last=even[0]["trace"][3][1],
@@ -1237,9 +1231,9 @@ lk.verdicts(
 # | a mean over all ranks | `loss_sum * world / n_all`, with `n_all` from `all_reduce` |
 # | parameters that may be unused | `DDP(model, find_unused_parameters=True)` |
 # | ranks with unequal work | `with ddp.join():` |
-# | a loss that needs more than `forward` | let `forward` call it; never `ddp.module(x)` |
+# | a loss that needs more than `forward` | let `forward` call it; train through `ddp(x)` |
 # | to accumulate | `with ddp.no_sync():` around forward and backward, not at the last |
-# | to see a hang soon | `init_process_group(..., timeout=timedelta(seconds=60))` |
+# | to see a hang soon | `init_process_group(..., timeout=timedelta(minutes=2))` |
 #
 # *You can stop here; the next part starts with BatchNorm on two ranks.*
 
@@ -1247,14 +1241,14 @@ lk.verdicts(
 # ## 6.3 What each rank keeps to itself
 #
 # **After this part you can**
-# - say which rank's BatchNorm statistics end up in the checkpoint, and what to use instead,
-# - seed a script so that the ranks start alike and then draw different numbers,
-# - say what DDP makes equal, when it does so, and what it never looks at again,
+# - say what a checkpoint knows of BatchNorm's statistics, and what to use instead,
+# - seed a script so that weights and augmentation are both as they should be,
+# - say what DDP makes equal, and when,
 # - save and load a wrapped model under the names of the plain one,
-# - print a loss that is that of all ranks, without stopping them for ever,
+# - print a loss that is that of all ranks, and say which calls all of them must make,
 # - write one checkpoint from many ranks.
 #
-# *One sitting, about 50 minutes. Needs ranks and `%%torchrun` (part 6.1) and what DDP
+# *One sitting, about 40 minutes. Needs ranks and `%%torchrun` (part 6.1) and what DDP
 # averages (part 6.2). The ranks of this part stay on the CPU and talk through gloo, so
 # that everybody sees the same numbers.*
 
@@ -1299,7 +1293,7 @@ def make(norm=nn.BatchNorm1d):
 # %%module training
 import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
-def train(model, x, y):
+def fit(model, x, y):
     ddp = DDP(model)
     optimizer = torch.optim.Adam(ddp.parameters(), lr=0.01)
     for _ in range(80):
@@ -1310,26 +1304,27 @@ def train(model, x, y):
         optimizer.step()
 
 # %% [markdown]
-# `learn` trains, and reports what its rank then has: how well the model reads both kinds
-# of images, what BatchNorm has kept, and what the mean over its own images really is.
+# `learn` makes a model, trains it, and reports what its rank then has: how well the model
+# reads both kinds of images, and two values for later.
 
 # %%
 # %%module learning
 import torch
 from net import make
 from scanners import right, scans
-from training import train
+from training import fit
 
 def learn(norm, scanner):
     model, (x, y) = make(norm), scans(scanner, slice(1000))
-    train(model, x, y)
+    fit(model, x, y)
     return {"right": [right(model, one) for one in (0, 1)],
             "kept": getattr(model[1], "running_mean", None),
             "own": model[0](x).mean(0)}
 
 # %% [markdown]
-# Rank 0 saves its model, as in every script with several ranks. The weights have seen
-# both clinics: the gradients are averaged.
+# Each rank calls `learn` with BatchNorm and its clinic's scanner. Rank 0 saves its model, as
+# in every script with several ranks. The weights have seen both clinics: the gradients are
+# averaged.
 
 # %%
 lk.predict("6.3.1")
@@ -1338,7 +1333,7 @@ lk.predict("6.3.1")
 # One launch runs it three times: as above, and in two variations that come below.
 
 # %%
-# %%torchrun --out learned
+# %%torchrun --nproc 2 --out learned
 import labkit as lk
 import torch
 import torch.distributed as dist
@@ -1361,7 +1356,7 @@ def saved_by_rank_0():
 lk.trap("6.3.1", saved_by_rank_0)
 
 # %% [markdown]
-# In training, BatchNorm uses the mean and variance of the batch in front of it. That of
+# In training, BatchNorm uses the mean and variance of the batch in front of it, that of
 # **this rank**: nothing is exchanged. In evaluation it uses what it kept, and that is not
 # averaged over the ranks either: before each forward DDP copies rank 0's buffers over all
 # others. Look at one channel, the one that the brightness changes most:
@@ -1406,32 +1401,24 @@ torch.manual_seed(0)
 pixel = images[:, 36]
 for size in (4, 32, 256):
     picks = [torch.randperm(len(pixel))[:size] for _ in range(500)]
-    off = (pixel[torch.stack(picks)].mean(1) - pixel.mean()).abs().mean()
-    print(f"batch of {size:3}: {off / pixel.std():.2f} standard deviations")
+    far = (pixel[torch.stack(picks)].mean(1) - pixel.mean()).abs().mean()
+    print(f"batch of {size:3}: {far / pixel.std():.2f} standard deviations")
 
 # %% [markdown]
 # *In the field.* A library for detection found that [the accuracy in the
 # log](https://github.com/open-mmlab/mmdetection/pull/4582), each rank with its own
 # statistics, was not that of the saved file; another [averages the
 # statistics](https://github.com/huggingface/pytorch-image-models/issues/110) over the ranks
-# before it evaluates and saves. `mode_report` (chapter 05) lists the layers that keep some.
+# before it evaluates and saves. Before all ranks evaluate with `ddp.module` (part 6.2), give
+# them rank 0's: `dist.broadcast(buffer, 0)` for each buffer. `mode_report` (chapter 05)
+# lists the layers that keep some.
 
 # %% [markdown]
 # ### The advised layer, tried on a laptop
 #
-# Before the job goes to the cluster, the script is tried on a laptop. One process can be
-# a group of one, which is enough to wrap a model:
-
-# %%
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-if not dist.is_initialized():
-    dist.init_process_group(
-        "gloo", store=dist.HashStore(), rank=0, world_size=1)
-print("ranks in this process's group:", dist.get_world_size())
-
-# %% [markdown]
+# Before the job goes to the cluster, the script is tried on a laptop. One process is enough
+# to wrap a model: for the length of a call the page is a group of one again (`alone`, part
+# 6.2).
 # `convert_sync_batchnorm` replaces each BatchNorm layer. The model stays on the CPU:
 
 # %%
@@ -1451,17 +1438,17 @@ def wrap_fixed():
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     return tuple(DDP(model)(images[:8]).shape)
 
-lk.trap("6.3.2", wrap, wrap_fixed)
+lk.trap("6.3.2", lambda: alone(wrap), lambda: alone(wrap_fixed))
 
 # %% [markdown]
 # It exchanges statistics between GPUs only. On a machine that has some, the second version
 # converts, once the model and `images` are moved there. Conversion itself warns of
-# nothing. What a converted model does on the CPU, wrapped and not:
+# nothing. What a converted model does on the CPU, in a group, wrapped and not:
 
 # %%
 def told(run):
     try:
-        run()
+        alone(run)
     except ValueError as error:
         return str(error).split(" or ")[0]
     return "works"
@@ -1510,7 +1497,7 @@ lk.predict("6.3.3")
 # ### The file that only one rank has
 #
 # Pretrained weights lie on the disk of rank 0, here a single weight, 3. So rank 0 loads
-# it, and all of them go on training from there. `start` returns the weight of its rank
+# it, and all of them go on training from there. `finetuned` returns the weight of its rank
 # after three steps.
 
 # %%
@@ -1533,7 +1520,7 @@ def load(model):
 # %%module three_steps
 import torch
 
-def steps(ddp):
+def pull(ddp):
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     for _ in range(3):
         optimizer.zero_grad()
@@ -1547,14 +1534,14 @@ def steps(ddp):
 # %%
 # %%module starting
 from finetune import load, new_model
-from three_steps import steps
+from three_steps import pull
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-def start():
+def finetuned():
     model = new_model()
     ddp = DDP(model)
     load(model)
-    return steps(ddp)
+    return pull(ddp)
 
 # %% [markdown]
 # What do the two ranks return?
@@ -1569,13 +1556,13 @@ lk.predict("6.3.4")
 # %%
 # %%module starting_fixed
 from finetune import load, new_model
-from three_steps import steps
+from three_steps import pull
 from torch.nn.parallel import DistributedDataParallel as DDP
-def start_fixed():
+def finetuned_fixed():
     model = new_model()
     load(model)
     ddp = DDP(model)
-    return steps(ddp)
+    return pull(ddp)
 def copied():
     model = new_model()
     return model.weight.item(), DDP(model).module.weight.item()
@@ -1584,16 +1571,16 @@ def copied():
 # Both traps, broken and fixed; the other seed is the rank's number:
 
 # %%
-# %%torchrun --out starts
+# %%torchrun --nproc 2 --out starts
 import labkit as lk
 import torch.distributed as dist
 from brightness import draws
-from starting import start
-from starting_fixed import copied, start_fixed
+from starting import finetuned
+from starting_fixed import copied, finetuned_fixed
 
 dist.init_process_group("gloo")
 lk.report(same=draws(0), own=draws(dist.get_rank()))
-lk.report(late=start(), early=start_fixed())
+lk.report(late=finetuned(), early=finetuned_fixed())
 lk.report(copied=copied())
 dist.destroy_process_group()
 
@@ -1607,9 +1594,10 @@ lk.trap("6.3.3", lambda: [rank["same"] for rank in starts],
 # %% [markdown]
 # With one seed for all, eight GPUs draw the same numbers eight times. Use
 # `torch.manual_seed(seed + rank)`, as [DETR
-# does](https://github.com/facebookresearch/detr/issues/297). The loader's workers need it
-# too: [a widely used trainer](https://github.com/huggingface/transformers/issues/37932) was
-# found to seed them alike on all ranks.
+# does](https://github.com/facebookresearch/detr/issues/297). The loader seeds torch in its
+# workers from the same generator. Whoever seeds workers by hand has to add the rank there
+# too: [a widely used trainer](https://github.com/huggingface/transformers/issues/37932) did
+# not.
 #
 # Then the weights after three steps:
 
@@ -1639,7 +1627,7 @@ for n, rank in enumerate(starts):
 # ### ★ The weights that the evaluation gets
 #
 # The training script saves and resumes, all day long, without a fault. (It runs in this
-# process, as a group of one.)
+# process, in a group of one.)
 
 # %%
 import pathlib
@@ -1648,8 +1636,8 @@ import tempfile
 folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 path, plain = (pathlib.Path(folder.name, n) for n in ("ddp.pt", "plain.pt"))
 trained = make()
-train(trained, *scans(0, slice(1000)))
-ddp = DDP(trained)
+alone(lambda: fit(trained, *scans(0, slice(1000))))
+ddp = alone(lambda: DDP(trained))
 torch.save(ddp.state_dict(), path)
 print("trained:", right(trained, 0))
 print("resumed:", ddp.load_state_dict(torch.load(path, weights_only=True)))
@@ -1710,7 +1698,7 @@ lk.fix("6.3.5", evaluate_fixed)
 from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
 
 compiled = torch.compile(make(), backend="eager")
-both = {"DDP(compiled)": DDP(compiled).state_dict(),
+both = {"DDP(compiled)": alone(lambda: DDP(compiled)).state_dict(),
         "compiled(DDP)": torch.compile(ddp, backend="eager").state_dict()}
 for name, state in both.items():
     before = next(iter(state))
@@ -1744,7 +1732,7 @@ def log(loss):
         return loss.item()
 
 # %% [markdown]
-# What does the log say, and what is the mean over all images?
+# Both ranks have equally many images, so the mean over all of them is 1.5.
 
 # %%
 lk.predict("6.3.6")
@@ -1767,7 +1755,7 @@ def log_fixed(loss):
 # Both, and at the end a `barrier`, where the ranks wait until all have come:
 
 # %%
-# %%torchrun --out logged
+# %%torchrun --nproc 2 --out logged
 import labkit as lk
 import torch
 import torch.distributed as dist
@@ -1830,11 +1818,11 @@ def log_tidied(loss):
 lk.predict("6.3.7")
 
 # %% [markdown]
-# So that it comes to an end, each rank sets an alarm: four seconds later `faulthandler`
+# So that it comes to an end, each rank sets an alarm: three seconds later `faulthandler`
 # writes down the line that the rank is at, and ends it.
 
 # %% tags=["nbval-ignore-output", "volatile"]
-# %%torchrun --out stuck --may-fail
+# %%torchrun --nproc 2 --out stuck --may-fail
 import faulthandler
 
 import torch
@@ -1843,7 +1831,7 @@ from logs_tidied import log_tidied
 
 dist.init_process_group("gloo")
 dist.barrier()
-faulthandler.dump_traceback_later(4, exit=True)
+faulthandler.dump_traceback_later(3, exit=True)
 log_tidied(torch.tensor(1.0 + dist.get_rank()))
 dist.barrier()
 faulthandler.cancel_dump_traceback_later()
@@ -1869,7 +1857,8 @@ for rank, name in enumerate(waits):
     print(f"rank {rank} waits in {name}")
 
 # %% [markdown]
-# Without the alarm they would wait until the process group gives up, by default after
+# Without the alarm they would wait until the process group gives up, with gloo by default
+# after
 
 # %%
 print(dist.distributed_c10d.default_pg_timeout)
@@ -1898,6 +1887,11 @@ for n, (a, b) in enumerate(zip_longest(zero, one, fillvalue="nothing"), 1):
 # %% [markdown]
 # It does not hang where it is wrong: rank 1 is let into the next epoch before rank 0 is
 # ready, for as long as there are epochs, and at the very end rank 0 is alone.
+#
+# **With nccl this trap can hang later as well.** Its barrier [is itself an
+# all-reduce](https://github.com/pytorch/pytorch/issues/140257), of one number, so the two calls
+# may meet: rank 0 then logs a mean without rank 1's loss, and is stuck only at its own
+# barrier. Neither rank is told that it met the wrong call.
 #
 # *In the field.* The job stands still, the GPUs show full load or none, nothing is written.
 # `ddp(x)` may send buffers and is a collective then, so [validation on rank 0 alone
@@ -1942,7 +1936,7 @@ def everyone_saves():
 lk.predict("6.3.8")
 
 # %% [markdown]
-# In the second version rank 0 saves, and all wait for it:
+# In the second version only rank 0 saves:
 
 # %%
 def one_saves():
@@ -1961,13 +1955,6 @@ lk.trap("6.3.8", everyone_saves, one_saves)
 # without a guard; [an example of NVIDIA's](https://github.com/NVIDIA/apex/issues/886) with
 # one for `local_rank == 0`, true once on each machine.
 #
-# This process leaves its group of one:
-
-# %%
-dist.destroy_process_group()
-print("a group is left:", dist.is_initialized())
-
-# %% [markdown]
 # ### Exercise · save once, load everywhere · 12 minutes, medium
 #
 # Deliver a class `OneFile`. Every rank calls `save(ddp, path)` with its DDP model and a

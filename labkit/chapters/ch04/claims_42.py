@@ -114,8 +114,8 @@ CLAIMS: list[Claim] = [
         "C4.2h",
         "wrong",
         "So define it at the top level, everywhere.",
-        "a class at the top level of a notebook can be sent ({sent}), and does not "
-        "arrive ({arrives}); one in a module does ({module})",
+        "a class at the top level of a notebook can be sent: {sent}; it arrives: "
+        "{arrives}; one in a module arrives: {module}",
         agrees=lambda m: m["sent"] and not m["arrives"] and m["module"],
         source="https://github.com/pytorch/pytorch/issues/51344",
     ),

@@ -33,7 +33,7 @@ def chosen(
     got = given(answer, rates, needed, processes, worker_gb, free_gb, noise)
     whole = isinstance(got, int) and not isinstance(got, bool)
     assert whole, (
-        f"a number of workers is expected, a whole number like 0 or 4; {got!r}"
+        f"a number of workers is expected, a whole number like 0 or 4; {got!r} came"
     )
     return int(got)
 
@@ -125,15 +125,20 @@ def every_process(answer: Answer) -> None:
     assert got == 6, f"6 workers each would fit, 48 GB in all; {got} came"
     got = chosen(answer, dict(WAITING), processes=8, worker_gb=10.0, free_gb=60.0)
     assert got == 0, f"8 workers of 10 GB do not fit into 60 GB; {got} came, not 0"
+    got = chosen(answer, dict(WAITING), processes=8, free_gb=60.0, needed=50.0)
+    assert got == 6, (
+        "`rates` and `needed` are of one process each: for a step of 50 batches a second "
+        f"6 workers read 51, however many processes there are; {got} came"
+    )
 
 
 EXERCISES: list[Exercise] = [
     Exercise(
         id="4.2-workers",
-        title="choose num_workers from a sweep",
+        title="Choose num_workers from a sweep",
         minutes=8,
         difficulty="medium",
-        deliver="choose_workers(...): the smallest number that is as good as the best "
+        deliver="`choose_workers(...)`: the smallest number that is as good as the best "
         "that fits",
         reference=answers.choose_workers,
         tests=(
@@ -163,6 +168,7 @@ EXERCISES: list[Exercise] = [
             Wrong(answers.memory_forgotten, "of 2 GB need"),
             Wrong(answers.best_of_all, "The mark is set by"),
             Wrong(answers.one_process_only, "starts its own"),
+            Wrong(answers.rates_of_all, "are of one process each"),
         ),
         variants=(answers.from_below,),
     )

@@ -15,17 +15,17 @@ TRAPS = [
             r"argument #1 'indices' to have one of the following scalar types: Long, Int",
         ),
         question=(
-            "`collate` fills a rectangle of zeros with the numbers, and the embedding has "
-            "a vector for each number. What does `first_batch()` do?"
+            "`first_collate` fills a rectangle of zeros with the numbers, and the "
+            "embedding has a vector for each number. What does `first_batch()` do?"
         ),
         choices={
             "it raises in the embedding: the numbers are floats by then": (
                 "Right: the rectangle is float32, and what is written into it becomes "
                 "float32. An embedding takes integers only."
             ),
-            "it raises in `collate`: integers cannot be written into a tensor of floats": (
-                "They can. An assignment converts to the dtype of the tensor on the left, "
-                "and says nothing."
+            "it raises in `first_collate`: a tensor of floats takes no integers": (
+                "It takes them. An assignment converts to the dtype of the tensor on the "
+                "left, and says nothing."
             ),
             "it raises in the loader: names of unequal length cannot be put together": (
                 "That is what the default collate does. This one was written so that they "

@@ -154,3 +154,15 @@ def best_of_all(
     fits = [n for n in rates if n * processes * worker_gb <= free_gb]
     enough = (1 - noise) * min(needed, max(rates.values()))
     return min((n for n in fits if rates[n] >= enough), default=0)
+
+
+def rates_of_all(
+    rates: Rates,
+    needed: float,
+    processes: int,
+    worker_gb: float,
+    free_gb: float,
+    noise: float = 0.05,
+) -> int:
+    together = {n: rate * processes for n, rate in rates.items()}
+    return choose_workers(together, needed, processes, worker_gb, free_gb, noise)

@@ -135,7 +135,10 @@ def perform(train: Callable[..., Any], folder: Path) -> dict[str, Any]:
         time.sleep(SLOW)
         really_save(*args, **kwargs)
 
+    # each rank the first of a machine: an `if` on LOCAL_RANK is no `if` on the rank
+    machines = {} if torch.cuda.is_available() else {"LOCAL_RANK": "0"}
     with (
+        mock.patch.dict(os.environ, machines),
         mock.patch.object(torch, "save", save),
         mock.patch.object(DDP, "__init__", wrap),
         contextlib.redirect_stdout(said),

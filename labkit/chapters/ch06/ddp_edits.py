@@ -19,7 +19,8 @@ def ran(answer: Answer) -> Noted:
 
 def group(answer: Answer) -> None:
     """edit 1, the process group"""
-    found = ran(answer)[0]
+    everywhere = ran(answer)
+    found = everywhere[0]
     assert found["inits"] == 1, (
         f"`init_process_group` was called {found['inits']} times: each rank calls it once, "
         "before anything else of `torch.distributed`"
@@ -33,9 +34,10 @@ def group(answer: Answer) -> None:
         f"on a machine with GPUs your script asks for the backend {on_gpus!r}: there "
         "`nccl` is the fast one, from GPU to GPU"
     )
-    assert not found["alive"], (
-        "the process group is still there when `train` returns: `destroy_process_group` "
-        "comes last"
+    left = [rank for rank, values in enumerate(everywhere) if values["alive"]]
+    assert not left, (
+        f"the process group is still there when `train` returns on rank {left[0]}: "
+        "`destroy_process_group` comes last, on every rank"
     )
 
 
@@ -126,7 +128,7 @@ def printed(answer: Answer) -> None:
     found = ran(answer)
     assert not found[1]["printed"].strip(), (
         f"rank 1 printed too, `{found[1]['printed'].strip().splitlines()[0]}`: one line an "
-        "epoch is enough, from rank 0"
+        "epoch is enough, from rank 0 (LOCAL_RANK is 0 on every machine, RANK only once)"
     )
     lines = [ln for ln in found[0]["printed"].splitlines() if ln.strip()]
     assert len(lines) == EPOCHS, (
@@ -160,7 +162,7 @@ def file(answer: Answer) -> None:
     saves = [values["saves"] for values in found]
     assert saves[1] == 0, (
         "rank 1 wrote the file as well: two processes that write one file can leave it "
-        "torn, so rank 0 writes alone"
+        "torn, so rank 0 writes alone (LOCAL_RANK is 0 on every machine, RANK only once)"
     )
     assert saves[0] == 1, f"rank 0 saved {saves[0]} times, and once was expected"
     names = found[0]["file"]

@@ -20,8 +20,8 @@ WAIT = timedelta(seconds=10)
 """How long a collective waits for the other ranks before it raises."""
 
 UNMATCHED = (
-    "a collective that not every rank comes to: is it inside an `if` on the rank, or "
-    "behind one that returns?"
+    "a collective that not every rank comes to, or not with a tensor of the same shape: is "
+    "it inside an `if` on the rank, or behind one that returns?"
 )
 
 

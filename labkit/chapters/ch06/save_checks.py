@@ -67,8 +67,9 @@ def names(answer: Answer) -> None:
 def one_writer(answer: Answer) -> None:
     """who writes"""
     with stage() as (ddp, path):
+        before = set(path.parent.iterdir())
         save_as(1, answer, ddp, path)
-        left = sorted(file.name for file in path.parent.iterdir())
+        left = sorted(file.name for file in set(path.parent.iterdir()) - before)
         assert not left, f"rank 1 wrote {', '.join(left)}: one rank is enough"
 
 
@@ -129,7 +130,9 @@ def own_device(answer: Answer) -> None:
                 "rank 0 saved on its GPU, so the file says `cuda:0`, and rank 1 puts its "
                 "copy there as well; its device is another"
             ) from None
-        assert isinstance(found, nn.Module), "`load` returns the model"
+        assert isinstance(found, nn.Module), (
+            f"`load` has to return the model, and it returned a {type(found).__name__}"
+        )
         for name, value in ddp.module.state_dict().items():
             mine = found.state_dict()[name]
             assert mine.device == CPU, f"`{name}` is on {mine.device}, not on `device`"

@@ -2,7 +2,6 @@
 
 import importlib.util
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +14,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from labkit.chapters.ch06.save_stage import RANKS, small_model
+from labkit.launch.folders import own_folder
 from labkit.launch.rank_result import Ranks
 from labkit.launch.rank_run import launch
 from labkit.launch.report import report
@@ -44,10 +44,9 @@ def try_on_ranks(answer: Any) -> Tried:
         source = source_of(answer)
     except NoSource as why:
         raise AssertionError(f"{why}") from None
-    with tempfile.TemporaryDirectory(prefix="labkit-save-") as place:
-        folder = Path(place)
+    with own_folder("save-") as folder:
         (folder / "answer.py").write_text(source, encoding="utf-8")
-        script = f"from {__name__} import main\nmain({place!r})\n"
+        script = f"from {__name__} import main\nmain({str(folder)!r})\n"
         ranks = launch(script, nproc=RANKS, timeout=TIMEOUT)
         return Tried(ranks, loaded(folder / NAME))
 

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+from labkit.launch.folders import own_folder
 
 RANKS = 2
 ALIKE = (
@@ -53,10 +54,10 @@ def group_of_one() -> Iterator[None]:
 @contextlib.contextmanager
 def stage() -> Iterator[tuple[DistributedDataParallel, Path]]:
     """A model in DDP, and the path of its checkpoint in a folder of its own."""
-    with tempfile.TemporaryDirectory(prefix="labkit-save-") as folder, group_of_one():
+    with own_folder("save-") as folder, group_of_one():
         yield (
             nn.parallel.DistributedDataParallel(small_model()),
-            Path(folder, "model.pt"),
+            folder / "model.pt",
         )
 
 

@@ -158,15 +158,18 @@ TRAPS = [
         ),
         question="What does the log say?",
         choices={
-            "1.0, and the mean is 1.5": (
+            "1.0, the loss of rank 0": (
                 "Right: DDP averages gradients. A loss is an ordinary tensor of its rank."
             ),
-            "1.5, as DDP averages": (
+            "1.5, the mean: DDP averages": (
                 "It averages gradients, in the backward. The loss exists before that, and "
                 "is not sent anywhere."
             ),
             "3.0, the sum over the ranks": (
                 "A sum would be what `all_reduce` gives, if somebody called it."
+            ),
+            "1.0 and 2.0, one line from each rank": (
+                "The guard lets only rank 0 write, so the 2.0 of rank 1 is nowhere."
             ),
         },
     ),
@@ -187,7 +190,8 @@ TRAPS = [
                 "not call it gives nothing."
             ),
             "rank 0 logs 0.5: the others count as 0": (
-                "There is no value for a rank that did not come. It is waited for."
+                "Here, with gloo, there is no value for a rank that did not come. It is "
+                "waited for."
             ),
             "an error: the ranks call different collectives": (
                 "That would be a help. By default nobody compares what the ranks call."

@@ -2,7 +2,6 @@
 
 import contextlib
 import random
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from labkit.chapters.ch07 import resume_answers as answers
 from labkit.chapters.ch07.resume_kill import Told, Training, training
 from labkit.chapters.ch07.resume_life import PAUSE
 from labkit.chapters.ch07.resume_training import MAKERS, STEPS, one_epoch, seed
+from labkit.launch.folders import own_folder
 from labkit.lesson.exercise import Exercise, Wrong, given
 
 Answer = Callable[..., Any]
@@ -36,8 +36,8 @@ class Resumed:
 @contextlib.contextmanager
 def resumed(answer: Answer) -> Iterator[Resumed]:
     """Four epochs, each of them saved; then the script is started anew."""
-    with tempfile.TemporaryDirectory(prefix="labkit-resume-") as folder:
-        path = Path(folder) / "checkpoint.pt"
+    with own_folder("resume-") as folder:
+        path = folder / "checkpoint.pt"
         seed()
         first, *running = started(answer, path)
         assert first == 0, (

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labkit.launch.folders import own_folder
 from labkit.lesson.answer_source import NoSource, source_of
 
 PATIENCE = 40.0  # seconds until a process that says nothing is given up
@@ -143,9 +143,9 @@ def training(answer: Any) -> Iterator[Training]:
         source = source_of(answer)
     except NoSource as why:
         raise AssertionError(f"{why}") from None
-    with tempfile.TemporaryDirectory(prefix="labkit-resume-") as folder:
-        (Path(folder) / "answer.py").write_text(source, encoding="utf-8")
-        held = Training(Path(folder))
+    with own_folder("resume-") as folder:
+        (folder / "answer.py").write_text(source, encoding="utf-8")
+        held = Training(folder)
         try:
             yield held
         finally:
