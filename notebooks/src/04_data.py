@@ -838,7 +838,7 @@ edited = dict(first=one[0], last=one[-1], persistent=living[-1],
 # %% [markdown]
 # The statements of section 4.1:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["volatile", "nbval-ignore-output"]
 lk.verdicts(
     C4_1a=asks,
     C4_1b=dict(places="the main process" if in_main else "worker processes",
@@ -2058,7 +2058,7 @@ says_no = all("num_workers" in said for said in refused.values())
 # %% [markdown]
 # The article's statements of section 4.2, one a line:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["volatile", "nbval-ignore-output"]
 lk.verdicts(
     C4_2a=dict(none=", ".join(set(main_only.values())), refused=says_no,
                two=", ".join(sorted(both.values())),
@@ -2681,7 +2681,7 @@ step_nan = step()["with NaN"]
 # %% [markdown]
 # The statements of section 4.3:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["volatile", "nbval-ignore-output"]
 lk.verdicts(
     C4_3a=dict(said=said, turned=turned),
     C4_3b=stacked,
