@@ -1,9 +1,12 @@
 """Temporary folders: gone with the block, and later where their process was killed."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,30 +15,44 @@ from labkit.launch import folders
 from labkit.launch.folders import LOCK, make_folder, own_folder, remove_stale
 
 ROOT = Path(folders.__file__).parents[2]
+PROGRAMS: list["subprocess.Popen[str]"] = []  # of the test that runs
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path, monkeypatch):
-    """A temporary folder of the test's own, for its programs too."""
-    folder = tmp_path / "t"
-    folder.mkdir()
+def temporary(monkeypatch):
+    """A temporary folder of the test's own, for its programs too.
+
+    Its path is short, as a socket's has to be: pytest's own folders are deep.
+    """
+    folder = Path(tempfile.mkdtemp()).resolve()
     monkeypatch.setattr(folders.tempfile, "tempdir", str(folder))
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.setenv(name, str(folder))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    return folder
+    yield folder
+    while PROGRAMS:
+        PROGRAMS.pop().kill()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def started(source):
-    """A program that has run up to its first printed line, and that line."""
+    """A program that has run up to its first printed line, and that line.
+
+    One that prints none within a minute is ended.
+    """
     program = subprocess.Popen(
         [sys.executable, "-c", source],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    return program, program.stdout.readline().strip()
+    PROGRAMS.append(program)
+    late = threading.Timer(60, program.kill)
+    late.start()
+    line = program.stdout.readline().strip()
+    late.cancel()
+    return program, line
 
 
 def kill(program):
@@ -168,6 +185,20 @@ input()
         program.communicate("\n", timeout=60)
         assert program.returncode == 0
     assert list(temporary.iterdir()) == []
+
+
+@FORK
+def test_where_no_socket_would_fit_multiprocessing_keeps_its_own_way(
+    temporary, monkeypatch
+):
+    deep = temporary / ("d" * 90)
+    deep.mkdir()
+    monkeypatch.setattr(folders.tempfile, "tempdir", str(deep))
+    config = {}
+    monkeypatch.setitem(folders.process.current_process().__dict__, "_config", config)
+    folders.keep_sockets_here()
+    assert config == {}
+    assert list(deep.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_locked_is_not_taken_for_stale(temporary, monkeypatch):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from labkit.lesson import progress, registry, session, store
+from labkit.lesson.checks import progress_file
 from labkit.lesson.evidence import LabError
 from labkit.lesson.session import Session
 
@@ -157,7 +158,10 @@ def test_a_read_only_file_is_told_once_and_untouched(
             progress.record("trap", "2.1-b", "run")
             progress.record("trap", "2.1-c", "run")
             seen = progress.latest()
+            doctors = progress_file()
         assert file.read_bytes() == before
+        assert not doctors.ok
+        assert "set LABKIT_HOME" in doctors.says
         Path(folder).chmod(0o755)
     told = capsys.readouterr().out
     assert told.count("cannot be used (attempt to write a readonly database)") == 1

@@ -12,6 +12,7 @@ from labkit.chapters.ch06.save_checks import judge, save_as
 from labkit.chapters.ch06.save_ranks import Tried, try_on_ranks
 from labkit.chapters.ch06.save_stage import group_of_one, playing, small_model, stage
 from labkit.chapters.ch06.stuck import Stuck
+from labkit.launch.folders import LOCK
 from labkit.launch.rank_output import lines
 from labkit.launch.rank_result import Ranks
 from labkit.launch.rank_run import launch
@@ -61,7 +62,7 @@ def test_the_group_of_the_page_is_used_and_kept():
 def test_the_stage_leaves_nothing():
     with stage() as (ddp, path):
         save_as(0, answers.OneFile, ddp, path)
-        assert [file.name for file in path.parent.iterdir()] == [path.name]
+        assert {file.name for file in path.parent.iterdir()} == {path.name, LOCK}
     assert not path.parent.exists()
 
 

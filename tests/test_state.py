@@ -73,6 +73,9 @@ def test_the_result_is_frozen_and_shows_what_differs():
     assert "\n" not in repr(diff)
     assert "2 findings" not in repr(diff)
     assert "3 findings" in repr(diff)
+    headline, *found = str(diff).splitlines()  # what a script prints
+    assert headline == repr(diff)
+    assert sorted(found) == sorted(f"- {finding}" for finding in diff.findings)
     shown = diff._repr_markdown_()
     assert "| missing | bias |" in shown
     assert "| wrong shape | weight ((3, 2) in the state, (2, 2) here) |" in shown

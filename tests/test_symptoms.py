@@ -79,6 +79,8 @@ def test_slow_by_count_needs_no_clock():
     before = symptom.look(lambda: 64)
     assert before.shown is None
     assert before.observed == "64 loads"
+    assert symptom.look(lambda: 1).observed == "1 load"
+    assert slower(4, count="ms").look(lambda: 1).observed == "1 ms"
     broken, fixed = symptom.judge(lambda: 64, before, lambda: 16)
     assert broken.shown
     assert fixed.healthy

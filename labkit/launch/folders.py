@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 PREFIX = "labkit-"
 LOCK = "owner.lock"
+LONGEST = 80  # bytes of a folder's path in which a socket, of at most 104, fits
 
 _held: dict[Path, BinaryIO] = {}
 
@@ -106,6 +107,10 @@ def keep_sockets_here() -> None:
     if multiprocessing.parent_process() is not None:
         return
     folder, owner = make_folder(), os.getpid()
+    if len(os.fsencode(folder)) > LONGEST:
+        # a worker that has no room for its socket's name sends nothing, and hangs
+        remove_folder(folder)
+        return
     held["tempdir"] = str(folder)
 
     def leave() -> None:
