@@ -103,8 +103,12 @@ def cannot_read(problem: Problem, workers: int, worker: int) -> RuntimeError:
     return error
 
 
-def worker_died(error: Exception, twin: Twin) -> RuntimeError | None:
-    """Return the error for a worker that ended, None for another one."""
+def worker_died(error: Exception, twin: Twin) -> BaseException | None:
+    """Return the error for a worker that ended, None for another one.
+
+    An Interrupt goes to workers too, and torch may hear of a worker's end by it before
+    this process hears of its own: it is an Interrupt all the same.
+    """
     said = str(error)
     # torch's wrapping of what `worker_init_fn` raised
     if found := re.search(r"^Caught \w+ in DataLoader worker process (\d+)", said):
@@ -120,6 +124,8 @@ def worker_died(error: Exception, twin: Twin) -> RuntimeError | None:
         return None
     number = twin.worker_number(pids[0])
     code = twin.exit_code(number)
+    if code == -signal.SIGINT or said.rstrip(" .").endswith("signal: Interrupt"):
+        return KeyboardInterrupt()
     how = "ended unexpectedly"
     if code is not None and code < 0:
         how = f"was killed by {signal.Signals(-code).name}"

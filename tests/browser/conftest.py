@@ -68,6 +68,8 @@ def ran(opened: Callable[[str], Notebook]) -> Callable[[str], Notebook]:
             notebook = opened(name)
             notebook.run_all()
             pages[name] = notebook
+        # the keys of a list that opens do nothing in a tab behind another
+        pages[name].page.bring_to_front()
         return pages[name]
 
     return run_once
