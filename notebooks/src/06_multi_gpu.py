@@ -296,7 +296,7 @@ def measure(group):
 # %% [markdown]
 # One launch of four ranks measures two of them, while the others wait, and then all four:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["volatile", "nbval-ignore-output"]
 # %%torchrun --nproc 4 --out gloo
 import torch.distributed as dist
 import labkit as lk
@@ -315,7 +315,7 @@ dist.destroy_process_group()
 # each byte that was reduced, fifteen times each size. (Where the system does not count what
 # stays on the machine, it is 0.)
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["volatile", "nbval-ignore-output"]
 reduced = 15 * 1024 * sum(SIZES)
 for n in (2, 4):
     counted = gloo[0][f"sent{n}"] / n / reduced
@@ -902,7 +902,7 @@ dist.destroy_process_group()
 # `outcome` raises what a rank has raised; otherwise it counts the steps of both. First the
 # plain loop:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["volatile", "nbval-ignore-output"]
 uneven, even = ([rank[key] for rank in tried] for key in ("uneven", "even"))
 
 def outcome(ranks):
@@ -934,7 +934,7 @@ for rank, numbers in enumerate(epochs_of):
 # **Fix.** `ddp.join()` around each epoch, the line of the second loop: a rank that is done
 # answers with zeros until the last one is done too.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["volatile", "nbval-ignore-output"]
 lk.fix("6.2.6", lambda: outcome(even))
 
 # %% [markdown]
