@@ -1,6 +1,7 @@
 """`make lab`: set-up that is done once, clear sentences, and the server's settings."""
 
 import json
+import re
 import subprocess
 import sys
 import urllib.error
@@ -21,6 +22,17 @@ def test_an_old_python_gets_one_sentence(monkeypatch):
     monkeypatch.setattr(lab.shutil, "which", lambda name: None)
     with pytest.raises(lab.SetupError, match=r"3\.11 or newer, and this is 3\.9: inst"):
         lab.require_python((3, 9, 18))
+
+
+def test_conda_is_asked_for_what_pip_is():
+    conda = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+    asked = (lab.ROOT / "environment.yml").read_text(encoding="utf-8")
+    text = (lab.ROOT / "requirements.txt").read_text(encoding="utf-8")
+    wanted = re.findall(r"^([a-z][\w-]*)(\S*)", text, re.MULTILINE)
+    assert len(wanted) >= 7
+    for name, versions in wanted:
+        line = f"- {conda.get(name, name)}{versions}"
+        assert re.search(rf"^ *{re.escape(line)}\b", asked, re.MULTILINE), line
 
 
 def test_a_newer_python_on_the_path_is_named(monkeypatch):

@@ -203,6 +203,31 @@ def test_a_locked_file_is_told_once_and_written_later(
     ]
 
 
+LATE = """
+from labkit.lesson import progress
+progress.record("trap", "2.1-b", "run")
+print("waits", flush=True)
+input()
+"""
+
+
+def test_what_waits_when_the_kernel_ends_is_written_then(home: Path) -> None:
+    progress.record("trap", "2.1-a", "run")
+    command = [sys.executable, "-c", LATE]
+    with contextlib.closing(sqlite3.connect(home / "progress.sqlite")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        late = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert late.stdout is not None
+        while late.stdout.readline() not in ("waits\n", ""):
+            continue
+        other.rollback()
+    late.communicate("\n", timeout=60)
+    assert late.returncode == 0
+    assert [item for _, item in progress.latest()] == ["2.1-a", "2.1-b"]
+
+
 WRITER = """
 import sys
 from labkit.lesson import progress

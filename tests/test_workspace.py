@@ -1,11 +1,14 @@
 """The learner's copies: cleared, never overwritten, and told when a page has changed."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from labkit import __main__ as command_line
+from labkit.lesson import workspace
 from labkit.lesson.workspace import WorkspaceError, start, work_folder
 
 
@@ -76,6 +79,42 @@ def test_nothing_is_overwritten(checkout):
     again = start(checkout=checkout)
     assert again.added == again.changed == ()
     assert read(copy) == page
+
+
+def test_two_that_start_at_once_leave_whole_pages_and_no_parts(checkout, tmp_path):
+    for number in range(30):
+        write_page(checkout, f"{number:02}_page", "same")
+    pages = sorted(path.name for path in (checkout / "notebooks").glob("*.ipynb"))
+    source = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
+        "import workspace\n"
+        "print('ready', flush=True); input()\n"
+        "workspace.start(None, *map(Path, sys.argv[2:]))\n"
+    )
+    # by its own path: labkit itself would bring torch, and the starts would not meet
+    place = Path(workspace.__file__).parent
+    for turn in range(3):
+        folder = tmp_path / f"work{turn}"
+        command = [sys.executable, "-c", source, place, checkout, folder]
+        starts = [
+            subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(4)
+        ]
+        for program in starts:
+            assert program.stdout.readline() == "ready\n"
+        for program in starts:
+            program.stdin.write("go\n")
+            program.stdin.flush()
+        said = [program.communicate(timeout=60)[1] for program in starts]
+        assert [program.returncode for program in starts] == [0] * 4, said
+        assert sorted(path.name for path in folder.iterdir()) == pages
+        assert all(read(path)["cells"][1]["outputs"] == [] for path in folder.iterdir())
 
 
 def test_other_outputs_are_no_change_but_another_page_is(checkout):

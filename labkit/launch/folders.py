@@ -100,6 +100,7 @@ def keep_sockets_here() -> None:
     Each worker that sends a tensor has one.  Left to itself it makes a folder for it,
     ``pymp-…``, that stays where the worker or its parent is killed.
     """
+    # where multiprocessing.util.get_temp_dir looks first; there is no public way
     held = process.current_process().__dict__["_config"]
     known = held.get("tempdir")
     if sys.platform == "win32" or (known is not None and Path(known).is_dir()):

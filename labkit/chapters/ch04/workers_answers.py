@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 
@@ -44,59 +43,24 @@ def from_below(
 # --- wrong ------------------------------------------------------------------------------
 
 
-def every_core(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> Any:
+def every_core(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     return os.cpu_count()
 
 
-def the_formula(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> Any:
+def the_formula(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     return min(4 * torch.cuda.device_count(), (os.cpu_count() or 1) // 2)
 
 
-def most_workers(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> int:
+def most_workers(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     return max(n for n in rates if n * processes * worker_gb <= free_gb)
 
 
-def the_fastest(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> int:
+def the_fastest(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     fits = [n for n in rates if n * processes * worker_gb <= free_gb]
     return max(fits, key=lambda n: min(rates[n], needed))
 
 
-def until_it_drops(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> int:
+def until_it_drops(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     fits = sorted(n for n in rates if n * processes * worker_gb <= free_gb)
     chosen = fits[0]
     for n in fits[1:]:
@@ -106,63 +70,28 @@ def until_it_drops(
     return chosen
 
 
-def what_is_needed_forgotten(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> int:
+def what_is_needed_forgotten(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     fits = [n for n in rates if n * processes * worker_gb <= free_gb]
     enough = (1 - noise) * max(rates[n] for n in fits)
     return min(n for n in fits if rates[n] >= enough)
 
 
-def memory_forgotten(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> int:
+def memory_forgotten(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     useful = {n: min(rate, needed) for n, rate in rates.items()}
     enough = (1 - noise) * max(useful.values())
     return min(n for n in rates if useful[n] >= enough)
 
 
-def one_process_only(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> int:
+def one_process_only(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     return choose_workers(rates, needed, 1, worker_gb, free_gb, noise)
 
 
-def best_of_all(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> int:
+def best_of_all(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     fits = [n for n in rates if n * processes * worker_gb <= free_gb]
     enough = (1 - noise) * min(needed, max(rates.values()))
     return min((n for n in fits if rates[n] >= enough), default=0)
 
 
-def rates_of_all(
-    rates: Rates,
-    needed: float,
-    processes: int,
-    worker_gb: float,
-    free_gb: float,
-    noise: float = 0.05,
-) -> int:
+def rates_of_all(rates, needed, processes, worker_gb, free_gb, noise=0.05):
     together = {n: rate * processes for n, rate in rates.items()}
     return choose_workers(together, needed, processes, worker_gb, free_gb, noise)
