@@ -5,6 +5,7 @@ also made sure that it has something to compare.
 """
 
 import csv
+import difflib
 import json
 import shutil
 import subprocess
@@ -176,4 +177,7 @@ def test_building_again_gives_the_same_bytes(name, tmp_path):
         shutil.copytree(REPOSITORY / part, tmp_path / part)
     for part in ("constraints.txt", "pyproject.toml"):
         shutil.copy(REPOSITORY / part, tmp_path / part)
-    assert not build.build_page(Tree(tmp_path), name, timeout_s=120)
+    stored = Tree(tmp_path).notebook(name).read_text(encoding="utf-8").splitlines()
+    build.build_page(Tree(tmp_path), name, timeout_s=120)
+    built = Tree(tmp_path).notebook(name).read_text(encoding="utf-8").splitlines()
+    assert not list(difflib.unified_diff(stored, built, "stored", "built", n=2))

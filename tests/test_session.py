@@ -8,7 +8,7 @@ import torch
 
 import labkit as lk
 from labkit.lesson import evidence, registry, session
-from labkit.lesson.evidence import LabError, code, plain_text, short
+from labkit.lesson.evidence import LabError, code, one_line, plain_text, short
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +97,16 @@ def test_short():
     assert len(short("x" * 500)) == 72
     assert short(object()) == "<object object>"
     assert "Rude whose repr raised RuntimeError" in short(Rude())
+
+
+def test_one_line_of_a_long_message_is_the_sentence_that_was_looked_for():
+    long = "Not allowed: numpy.scalar. " + "Please use something else. " * 9
+    assert one_line(ValueError(long)) == "ValueError: Not allowed: numpy.scalar."
+    found = one_line(ValueError(long + "\nbut\n" + long + "It BROKE here."), "broke")
+    assert found == "ValueError: It BROKE here."
+    assert one_line(ValueError("x" * 201)) == "ValueError: " + "x" * 199 + "…"
+    assert one_line(ValueError("x" * 200)) == "ValueError: " + "x" * 200
+    assert one_line(ValueError()) == "ValueError"
 
 
 def test_plain_text_reads_well():

@@ -141,16 +141,28 @@ def short(value: Any, width: int = 72) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def one_line(error: BaseException, match: str = "") -> str:
-    """The error's name and the line of its message that `match` finds, or its first."""
+def one_line(error: BaseException, match: str = "", width: int = 200) -> str:
+    """The error's name and the line of its message that `match` finds, or its first.
+
+    Of a line longer than `width` characters only the sentence is kept, and cut there.
+    """
     try:
         text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     except Exception as fault:
         text = f"its message cannot be read, {type(fault).__name__}"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = [line for line in lines if match and re.search(match, line)]
-    line = (found or lines or [""])[0]
+    line = _told(lines, match)
+    if len(line) > width:
+        line = _told(re.split(r"(?<=[.!?]) +", line), match)
+    if len(line) > width:
+        line = line[: width - 1] + "…"
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+def _told(parts: list[str], match: str) -> str:
+    """The first part that `match` finds; the first of all if it finds none."""
+    found = [part for part in parts if match and re.search(match, part, re.IGNORECASE)]
+    return next(iter(found or parts), "")
 
 
 def page_call(call: Callable[P, R]) -> Callable[P, R | None]:

@@ -5,6 +5,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import PurePath
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -24,6 +25,7 @@ _LEAVES = (
     int,
     float,
     complex,
+    PurePath,
     type,
     ModuleType,
     type(None),

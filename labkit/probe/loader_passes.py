@@ -80,6 +80,9 @@ def _read_twice(loader: Any, first: Run, said: list[Finding | str]) -> list[Reco
     try:
         return [row.record for row in twin.run(len(indexes)).rows]
     except Exception as error:  # whatever the learner's dataset raises the second time
+        died = worker_died(error, twin)
+        if isinstance(died, KeyboardInterrupt):
+            raise died from error
         said.append(f"no item could be read twice: {_first_line(error)}")
         return []
 

@@ -3,6 +3,7 @@
 import multiprocessing
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,8 +126,14 @@ class Twin:
                 if self.record.problem:
                     break
         run.ended = time.perf_counter()
+        if not run.pids:
+            return
+        # the system takes milliseconds for each process, and does several at once
+        with ThreadPoolExecutor(len(run.pids)) as threads:
+            run.memory = dict(
+                zip(run.pids, threads.map(read_memory, run.pids), strict=True)
+            )
         for pid in run.pids:
-            run.memory[pid] = read_memory(pid)
             run.copied[pid] = shares_copied(pid, self.start.big)
 
     def worker_number(self, pid: int) -> int:
