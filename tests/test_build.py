@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sysconfig
 from pathlib import Path
 
 import build
@@ -161,6 +162,14 @@ def test_scrubbing_leaves_other_folders_alone(tmp_path):
     scrub = scrubber(tmp_path)
     assert scrub(f"{tmp_path}-other/x") != "<repo>-other/x"
     assert scrub({"a": [3, f"{tmp_path}/x", None]}) == {"a": [3, "<repo>/x", None]}
+
+
+def test_scrubbed_paths_do_not_tell_where_the_packages_lie(tmp_path):
+    packages = sysconfig.get_path("purelib")
+    inside = Path(packages).parents[2]  # as where .venv lies in the repository
+    for root in (tmp_path, inside):
+        said = scrubber(root)(f'File "{packages}/torch/x.py", line 3')
+        assert said == 'File "<site-packages>/torch/x.py", line 3'
 
 
 # --- which stored outputs survive ---

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -149,9 +150,12 @@ def scrubber(root: Path = REPOSITORY) -> Callable[[Any], Any]:
     It goes through lists and dictionaries; anything that is no text stays as it is.
     """
     temporary = re.escape(tempfile.gettempdir())
+    # a virtual environment may lie in the repository or anywhere else
+    packages = "|".join(re.escape(sysconfig.get_path(p)) for p in ("purelib", "platlib"))
     patterns = [
         (re.compile(r"\bat 0x[0-9a-fA-F]{6,16}\b"), "at 0x7f0000000000"),
         (re.compile(r"""[^\s"'(]*ipykernel_\d+[/\\]\d+\.py"""), "<cell>"),
+        (re.compile(rf"(?:{packages})(?![\w.-])"), "<site-packages>"),
         (re.compile(re.escape(str(root)) + r"(?![\w.-])"), "<repo>"),
         (re.compile(temporary + r"[/\\][\w.-]+"), "<tmp>"),
     ]

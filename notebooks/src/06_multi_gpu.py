@@ -1818,8 +1818,9 @@ def log_tidied(loss):
 lk.predict("6.3.7")
 
 # %% [markdown]
-# So that it comes to an end, each rank sets an alarm: three seconds later `faulthandler`
-# writes down the line that the rank is at, and ends it.
+# So that it comes to an end, each rank sets an alarm: three seconds later on rank 0, four
+# on rank 1, `faulthandler` writes down the line that the rank is at. The second alarm ends
+# its rank too, and torchrun then ends the other.
 
 # %% tags=["nbval-ignore-output", "volatile"]
 # %%torchrun --nproc 2 --out stuck --may-fail
@@ -1831,8 +1832,9 @@ from logs_tidied import log_tidied
 
 dist.init_process_group("gloo")
 dist.barrier()
-faulthandler.dump_traceback_later(3, exit=True)
-log_tidied(torch.tensor(1.0 + dist.get_rank()))
+rank = dist.get_rank()
+faulthandler.dump_traceback_later(3 + rank, exit=rank == 1)
+log_tidied(torch.tensor(1.0 + rank))
 dist.barrier()
 faulthandler.cancel_dump_traceback_later()
 
