@@ -96,6 +96,23 @@ def test_errors_says_when_no_page_fits():
     assert "No page explains this text yet" in page.text
 
 
+def test_errors_finds_a_part_of_a_message():
+    with showing() as page:
+        lk.errors("second time")
+    assert page.text.count("| trap ") == 1
+    assert "trap 3.1.2" in page.text
+    assert not ErrorText("Target … is out of bounds", "2.1.2").stands_in("is out")
+
+
+def test_errors_names_what_is_like_a_message():
+    with showing() as page:
+        lk.errors("RuntimeError: mat1 and mat2 must have the same shape")
+    assert "No page explains this text yet" in page.text
+    assert "Like it, but not the same" in page.text
+    assert page.text.count("| trap ") == 1
+    assert "trap 2.1.2" in page.text
+
+
 def test_errors_wants_text(monkeypatch):
     monkeypatch.setenv("LABKIT_STRICT", "1")
     with pytest.raises(LabError, match="a ValueError came"):

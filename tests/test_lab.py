@@ -76,6 +76,20 @@ def test_the_environment_is_made_once(empty):
     assert empty == ["venv", "requirements.txt"]
 
 
+def test_a_folder_that_has_moved_is_installed_from_anew(empty, tmp_path, monkeypatch):
+    lab.environment("learn")
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for path in list(tmp_path.iterdir()):
+        if path != moved:
+            path.rename(moved / path.name)
+    monkeypatch.setattr(lab, "ROOT", moved)
+    monkeypatch.setattr(lab, "VENV", moved / ".venv")
+    lab.environment("learn")
+    lab.environment("learn")
+    assert empty == ["venv", "requirements.txt", "requirements.txt"]
+
+
 def test_developing_covers_learning(empty):
     lab.environment("develop")
     lab.environment("learn")

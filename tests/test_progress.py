@@ -54,6 +54,25 @@ def test_a_prediction_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert progress.predicted("2.1-shared-memory") == "one `block` | ×"
 
 
+def test_what_is_chosen_after_the_result_does_not_count() -> None:
+    for slug, outcomes in {
+        "changed": ["other", "right", "run", "other"],
+        "mended": ["other", "run", "fixed", "right"],
+        "late": ["run", "other", "right"],
+        "again": ["run", "run", "right", "run", "other"],
+        "none": ["run"],
+    }.items():
+        for outcome in outcomes:
+            kind = "trap" if outcome in ("run", "fixed") else "prediction"
+            progress.record(kind, slug, outcome)
+    assert progress.answers() == {
+        "changed": "right",
+        "mended": "other",
+        "late": "other",
+        "again": "right",
+    }
+
+
 def test_solved_pages_keep_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     new_session(monkeypatch, solve=True)
     progress.record("exercise", "2.1-batch", "passed")
@@ -313,7 +332,7 @@ def test_the_table_counts(
     progress.progress()
     assert capsys.readouterr().out.splitlines() == [
         "chapter · predictions right · traps run · fixed · exercises passed",
-        "00 Start here · 0 of 0 · 1 of 1 · 0 of 1 · 0 of 0",
+        "00 Start here · none yet · 1 of 1 · 0 of 1 · 0 of 0",
         "02 Tensors · 1 of 2 · 1 of 2 · 1 of 2 · 1 of 1",
     ]
 

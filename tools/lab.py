@@ -201,8 +201,11 @@ def make_venv(python):
 
 
 def fingerprint(purpose):
-    """A hash of all that decides what is installed for a purpose."""
-    digest = hashlib.sha256()
+    """A hash of all that decides what is installed for a purpose.
+
+    That includes the folder: labkit is used from where it lies, and may have moved.
+    """
+    digest = hashlib.sha256(str(ROOT).encode() + b"\0")
     for name in [*REQUIREMENTS[purpose], "constraints.txt"]:
         digest.update((ROOT / name).read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return digest.hexdigest()

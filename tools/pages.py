@@ -151,7 +151,9 @@ def scrubber(root: Path = REPOSITORY) -> Callable[[Any], Any]:
     """
     temporary = re.escape(tempfile.gettempdir())
     # a virtual environment may lie in the repository or anywhere else
-    packages = "|".join(re.escape(sysconfig.get_path(p)) for p in ("purelib", "platlib"))
+    packages = "|".join(
+        re.escape(sysconfig.get_path(p)) for p in ("purelib", "platlib")
+    )
     patterns = [
         (re.compile(r"\bat 0x[0-9a-fA-F]{6,16}\b"), "at 0x7f0000000000"),
         (re.compile(r"""[^\s"'(]*ipykernel_\d+[/\\]\d+\.py"""), "<cell>"),

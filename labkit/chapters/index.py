@@ -1,6 +1,7 @@
 """From the text of an error message to the page that explains it."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from labkit.lesson.evidence import LabError, code, page_call, say
@@ -17,6 +18,8 @@ PAGES = {
     7: "07_checkpoints",
 }
 GAP = "…"
+ENOUGH = 8  # characters of a message's part that are worth looking for
+NEAR = 0.5  # share of a text's words that a message must have to be named as near
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,20 @@ class ErrorText:
         return PAGES[int(self.trap.split(".")[0])]
 
     def stands_in(self, message: str) -> bool:
-        """Whether a message contains the text, whatever stands for the gaps."""
+        """Whether a message contains the text, whatever stands for the gaps.
+
+        A piece of a message, of at least 8 characters, may also be a part of the text.
+        """
         parts = [re.escape(part.strip()) for part in self.text.split(GAP)]
-        flat = re.sub(r"\s+", " ", message)
-        return re.search(".{0,40}?".join(parts), flat, re.IGNORECASE) is not None
+        flat = re.sub(r"\s+", " ", message).strip()
+        if re.search(".{0,40}?".join(parts), flat, re.IGNORECASE):
+            return True
+        return len(flat) >= ENOUGH and flat.lower() in self.text.lower()
+
+    def nearness(self, message: str) -> float:
+        """The share of the text's words that a message has too, from 0 to 1."""
+        words = set(re.findall(r"\w+", self.text.lower()))
+        return len(words & set(re.findall(r"\w+", message.lower()))) / len(words)
 
 
 ERRORS = (
@@ -126,13 +139,23 @@ def errors(message: str = "") -> None:
             f"errors: message is the text of an error; a {type(message).__name__} came"
         )
     rows = [row for row in ERRORS if row.stands_in(message)] if message else ERRORS
-    if not rows:
-        say(
-            "No page explains this text yet. The last line of the message, without "
-            "names and numbers, is what to search PyTorch's issues for."
-        )
+    if rows:
+        say(table(rows))
         return
-    say("\n".join(["| the message contains | where |", "|---|---|", *map(line, rows)]))
+    said = (
+        "No page explains this text yet. The last line of the message, without "
+        "names and numbers, is what to search PyTorch's issues for."
+    )
+    near = [row for row in ERRORS if row.nearness(message) >= NEAR]
+    near.sort(key=lambda row: row.nearness(message), reverse=True)
+    say(f"{said} Like it, but not the same:\n\n{table(near[:3])}" if near else said)
+
+
+def table(rows: Iterable[ErrorText]) -> str:
+    """The rows as a Markdown table."""
+    return "\n".join(
+        ["| the message contains | where |", "|---|---|", *map(line, rows)]
+    )
 
 
 def line(row: ErrorText) -> str:

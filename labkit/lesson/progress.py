@@ -58,6 +58,25 @@ def latest(kind: str | None = None) -> dict[tuple[str, str], str]:
     return {row[:2]: row[2] for row in events() if kind in (None, row[0])}
 
 
+def answers() -> dict[str, str]:
+    """The outcome of each trap's prediction, by slug, as it stood when the trap ran.
+
+    What is chosen after the result is known does not count; of a trap that ran without
+    a prediction, the first one afterwards does.
+    """
+    said: dict[str, str] = {}
+    ran: set[str] = set()
+    settled: set[str] = set()
+    for kind, item, outcome, _ in events():
+        if kind == "trap":
+            ran.add(item)
+        elif kind == "prediction" and item not in settled:
+            said[item] = outcome
+        if item in ran and item in said:
+            settled.add(item)
+    return said
+
+
 def predicted(slug: str) -> str | None:
     """The choice that the learner last predicted for a trap, or None."""
     choice = None
@@ -91,13 +110,13 @@ def progress(chapter: int | None = None) -> None:
     if chapter is not None and (type(chapter) is not int or chapter not in written):
         known = ", ".join(str(n) for n in written) or "none yet"
         raise LabError(f"progress: chapter is one of {known}; {short(chapter)} came")
-    done = {row[:3] for row in events()}
+    done, answered = {row[:3] for row in events()}, answers()
     lines = [
         "| chapter | predictions right | traps run | fixed | exercises passed |",
         "|---|---|---|---|---|",
     ]
     for number in written if chapter is None else [chapter]:
-        lines.append(table_row(number, done))
+        lines.append(table_row(number, done, answered))
     if chapter is not None:
         lines += ["", still_open(chapter, done)]
     say("\n".join(lines))
@@ -117,19 +136,17 @@ def items(number: int) -> tuple[list[str], list[tuple[str, str]]]:
     return exercises, traps
 
 
-def table_row(number: int, done: Done) -> str:
+def table_row(number: int, done: Done, answered: dict[str, str]) -> str:
     exercises, traps = items(number)
     slugs = [slug for slug, _ in traps]
-    last = latest("prediction")
-    answers = [last.get(("prediction", slug)) for slug in slugs]
-    said = [answer for answer in answers if answer]
+    said = [answered[slug] for slug in slugs if slug in answered]
+    right = f"{said.count('right')} of {len(said)}" if said else "none yet"
     ran = count(done, "trap", slugs, "run", "fixed")
     fixed = count(done, "trap", slugs, "fixed")
     passed = count(done, "exercise", exercises, "passed")
     return (
-        f"| {number:02} {title(number)} | {said.count('right')} of {len(said)} "
-        f"| {ran} of {len(slugs)} | {fixed} of {len(slugs)} "
-        f"| {passed} of {len(exercises)} |"
+        f"| {number:02} {title(number)} | {right} | {ran} of {len(slugs)} "
+        f"| {fixed} of {len(slugs)} | {passed} of {len(exercises)} |"
     )
 
 

@@ -132,13 +132,13 @@ to_unit = lk.check("0-scale", to_unit)
 # | 01 Why PyTorch | 25 min | in preparation |
 # | 02 Tensors | 2 h | [open](02_tensors.ipynb) |
 # | 03 Autograd | 2 h | [open](03_autograd.ipynb) |
-# | 04 Data pipeline | 2½ h | [open](04_data.ipynb) |
+# | 04 The data pipeline | 2½ h | [open](04_data.ipynb) |
 # | 05 Training | 2½ h | [open](05_training.ipynb) |
-# | 06 Several GPUs | 2½ h | [open](06_multi_gpu.ipynb) |
+# | 06 Several processes, several GPUs | 2½ h | [open](06_multi_gpu.ipynb) |
 # | 07 Saving and loading | 2 h | [open](07_checkpoints.ipynb) |
 # | 08 Performance | 2½ h | in preparation |
 # | 09 War stories | 1 h | in preparation |
-# | 10 From running to running well | 2 h | in preparation |
+# | 10 Diagnosis | 2 h | in preparation |
 #
 # What you have done is kept on this computer, in one small file, and shown here. Come back and run this cell:
 

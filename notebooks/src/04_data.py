@@ -62,7 +62,7 @@ start_method = "fork" if sys.platform == "linux" else "spawn"
 # ## 4.1 What a dataset hands out
 #
 # **After this part you can**
-# - keep decoded data in memory without freezing the augmentation,
+# - keep decoded data in memory, at the right place of a pipeline,
 # - say what a worker process keeps, and for how long,
 # - find the line that edits the dataset while it is being read,
 # - feed a model from data in memory at the speed of indexing,
@@ -252,7 +252,7 @@ for name, change in steps.items():
 # augmentation, in another framework;
 # [a voice control](https://github.com/chaosparrot/parrot.py/issues/14) notes the same about
 # its audio dataset. Nothing fails; the model gets fewer pictures than you think. Read one
-# item twice and compare: that is the whole test.
+# item twice, without setting a seed in between: if the two are equal, it is frozen.
 
 # %% [markdown]
 # ### Two workers and a cache
@@ -492,7 +492,8 @@ for name, line in lines.items():
 # So the fault can come with an improvement: somebody stores the images as float32, to
 # convert only once.
 #
-# **Fix.** Operations without `_` make a new tensor, which belongs to whoever asked for it.
+# **Fix.** `x - 4.9` makes a new tensor, which belongs to whoever asked for it. (Not all that
+# has no `_` does: `float()`, `to`, `view` and `x[i]` may give the stored memory.)
 
 # %%
 class DigitsFixed(Digits):
@@ -662,9 +663,9 @@ print("threads:", threads, " the same values:", same)
 print("calls:", calls, " decoded:", decodes)
 
 # %% [markdown]
-# `collate_fn` runs in the worker too: **to move work there takes nothing off the CPU.** What
-# it saves is calls, one for each batch instead of one for each item. Decoding is not among
-# them; that happened before. How much the calls were worth:
+# `collate_fn` runs in the worker too: **the work stays on the CPU, in the same process.**
+# What it saves is calls, one for each batch instead of one for each item. Decoding is not
+# among them; that happened before. What the calls are worth in a batch of 36:
 
 # %% tags=["volatile", "nbval-ignore-output"]
 items = [load(path)[:, ::2, ::2].contiguous() for path in paths]
@@ -854,7 +855,8 @@ lk.verdicts(
 # - Put a cache before the first random step, and fill it before the workers start.
 # - Say what a worker keeps: its copy of the dataset, for one epoch, or for as long as it
 #   lives. It is never sent back.
-# - Find the line that writes into a dataset: read one item twice and compare.
+# - Find the line that writes into a dataset: read an item, clone it, read it again from the
+#   same random state, and compare.
 # - Give a loader lists of indices where the data lie in one tensor.
 # - Say where code runs: `__getitem__` and `collate_fn` in the worker, the loop in the main
 #   process.
@@ -870,7 +872,7 @@ lk.verdicts(
 # | data in memory, shuffled | `for rows in torch.randperm(n).split(64): x[rows], y[rows]` |
 # | data larger than memory | one file, `np.load(file, mmap_mode="r")` in `__getitem__` |
 # | work on the GPU | in the loop, after `.to(device)` |
-# | to be sure | `torch.equal(dataset[0], dataset[0])`, from one random state |
+# | to be sure that reading edits nothing | `a = dataset[0].clone()`, then `torch.equal(a, dataset[0])`, each after `torch.manual_seed(0)` |
 #
 # *You can stop here. The next part starts with the workers themselves: how many, how they
 # start, and what they draw.*
@@ -880,7 +882,7 @@ lk.verdicts(
 #
 # **After this part you can**
 # - say what a worker costs, and where one pays,
-# - give each worker and each epoch random numbers of its own, and still repeat a run,
+# - control what workers draw, and repeat a run,
 # - write what travels to a worker so that it arrives on Linux, macOS and Windows,
 # - share a stream out among workers, and tell workers that live on something new,
 # - say what of your data a worker copies, and keep its memory from growing.
@@ -969,7 +971,8 @@ for name, (first, second) in who.items():
 # Every epoch starts its workers anew. Where the time goes, `lk.watch_loader(loader)` tells,
 # for your loaders too: it reads an epoch from a twin, and leaves yours as it was. Here the
 # training step takes 30 ms. Look for the start-up, for the time to read an item, and for
-# how busy the workers are:
+# how busy the workers are. (The article calls waiting for more than 20 % of the time too
+# much. The wait for the first batch counts as start-up here, not as waiting.)
 
 # %% tags=["volatile", "nbval-ignore-output"]
 import time
@@ -990,7 +993,8 @@ def one_epoch_fixed():
 lk.fix("4.2.1", lambda: shortest(one_epoch_fixed))
 
 # %% [markdown]
-# **Transfer.** Which options spare the start-up, and can they be had with `num_workers=0`?
+# **Transfer.** Which of the two, `persistent_workers` and `prefetch_factor`, spares the
+# start-up? And can they be had with `num_workers=0`?
 
 # %%
 def accepts(**options):
@@ -1058,7 +1062,8 @@ for name, (gpus, n, processes) in machines.items():
 
 # %% [markdown]
 # `os.cpu_count()` also counts cores that a batch system keeps from you. (Since Python 3.13
-# `os.process_cpu_count()` does not. The share of time that a container gets neither tells.)
+# `os.process_cpu_count()` does not. Neither of them knows what share of the processors' time
+# a container gets.)
 # No formula knows what an item costs: **take the cores for a start, and measure.**
 
 # %% [markdown]
@@ -1202,7 +1207,9 @@ print("once:      ", len(set(once)), "different; a second run is the same:",
       once == run(seed_generator, each_epoch=False))
 
 # %% [markdown]
-# Seeding in each epoch replays the noise of the first one. Seed once.
+# The *same* seed in each epoch replays the noise of the first. Seed once; or, to repeat any
+# epoch alone, give each a seed of its own: `torch.manual_seed(1000 + epoch)`. (A loader with
+# a `generator=` draws `info.seed` from that one instead.)
 #
 # *In the field.* [CenterNet](https://github.com/xingyizhou/CenterNet/issues/233) and [many
 # others](https://github.com/pytorch/pytorch/issues/5059) met it with `np.random`, which
@@ -1216,7 +1223,7 @@ print("once:      ", len(set(once)), "different; a second run is the same:",
 #
 # Up to Python 3.13 Linux **forks** its workers: they begin as copies of your process. macOS
 # and Windows **spawn** new ones, and Python 3.14 on Linux has a **forkserver** start them.
-# These two are sent the dataset. Here it holds a generator of torch's:
+# A worker of these two kinds is *sent* the dataset. Here it holds a generator of torch's:
 
 # %%
 # %%module lab_drops
@@ -1234,7 +1241,8 @@ class Drops(Dataset):
         return torch.rand((), generator=self.rng).item()
 
 # %% [markdown]
-# `other` is what your colleague's computer does. Here a worker is spawned:
+# `other` is a method that sends the dataset, whichever this page uses: `spawn`, unless you
+# chose another than `fork` above.
 
 # %%
 other = "spawn" if start_method == "fork" else start_method
@@ -1338,7 +1346,8 @@ lk.trap("4.2.5", scaled)
 
 # %% [markdown]
 # What is sent is pickled, and pickle sends a function or a class **as a name**, to be looked
-# up in the module of that name at the other end. What has no such name stays here:
+# up in the module of that name at the other end. What has no such name stays here. (So does
+# an open file, for another reason: the system gave it to this process.)
 
 # %%
 # %%module lab_scale
@@ -1452,14 +1461,18 @@ for warning in heard:
     print(textwrap.fill(str(warning.message), 76))
 
 # %% [markdown]
-# **Its last sentence is no cure**: a program that only forks runs on one system.
+# **Its last sentence is no cure**: Windows cannot fork; a process with threads that is forked
+# may find a lock closed for ever, which is [why Python changed its
+# default](https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods);
+# and a worker that is forked after CUDA was started [cannot use
+# CUDA](https://docs.pytorch.org/docs/stable/notes/multiprocessing.html#cuda-in-multiprocessing).
 #
 # *In the field.* [A course's notebooks](https://github.com/computational-cell-analytics/dl-for-micro/issues/20)
 # stopped with the worker's words on Windows, [others](https://github.com/pytorch/pytorch/issues/51344)
 # just stood still. With Python 3.14 [Linux has the same
 # rules](https://github.com/pytorch/pytorch/issues/169252). `lk.watch_loader(loader)` names
-# what spawn could not send, also where your loader forks. A script that spawns needs `if
-# __name__ == "__main__":` as well.
+# what spawn could not send, also where your loader forks. A script that spawns, or uses a
+# forkserver, needs `if __name__ == "__main__":` as well.
 
 # %% [markdown]
 # ### A stream with two workers
@@ -1658,8 +1671,9 @@ for name, sent_bytes in parcel.items():
 print("the tensor that arrives is the same memory:", shared)
 
 # %% [markdown]
-# **A tensor is shared under every start method, an array is copied by spawn, and a list of
-# objects is copied by each.** Keep large tables as tensors, or as arrays where you fork.
+# **A tensor that is only read is copied under no start method; an array is copied by spawn
+# and forkserver, and a list of objects by each.** Keep large tables as tensors, or as arrays
+# where you fork.
 #
 # *In the field.* [Known since 2018](https://github.com/pytorch/pytorch/issues/13246), and
 # still costing [a node its
@@ -1805,10 +1819,11 @@ says = "How many times as fast each number of workers is as none; with"
 lk.show_figure(figure, alt=f"{says} {counts[-1]} workers: {last}.")
 
 # %% [markdown]
-# What *waits* gains with every further worker, on any number of cores: waiting needs
-# none. What *computes* gains at most as many times as there are cores, on a machine
-# that has nothing else to do; more workers take turns on them. What costs nothing
-# **loses with any number of workers**: each batch goes through a queue.
+# What *waits* gains with further workers, on any number of cores, for waiting needs none,
+# as long as there are batches to share out and the storage keeps up. What *computes* gains
+# at most as many times as there are cores **that are free**: where other programs keep them
+# busy, photos gain nothing or lose. What costs nothing **loses with any number of
+# workers**: each batch goes through a queue.
 #
 # No formula can be right that does not know the item. The best number for each kind,
 # here:
@@ -2074,7 +2089,7 @@ lk.verdicts(
 # %% [markdown]
 # **What you can do now**
 # - Say what a worker costs: its start in each epoch, and a way through a queue for each
-#   batch. It pays where items take long to make.
+#   batch. It pays where items wait, or compute while cores are free.
 # - Seed what a dataset holds from `get_worker_info().seed`, and seed a run once.
 # - Send a worker only what stands in a module; make generators and open files in it.
 # - Deal a stream out by `info.id`, and put into shared memory what workers that live on
@@ -2090,7 +2105,7 @@ lk.verdicts(
 # | workers that are started once | `persistent_workers=True` |
 # | randomness of its own in each worker | `worker_init_fn`, with `get_worker_info().seed` |
 # | code that runs on every system | datasets and functions in a module; try `multiprocessing_context="spawn"` |
-# | each line of a stream once | `islice(lines, info.id, None, info.num_workers)` |
+# | each line of a stream once | `islice(lines, info.id, None, info.num_workers) if info else lines` |
 # | to tell running workers something | a tensor with `share_memory_()` |
 # | a million file names | one `np.array`, or a tensor |
 # | to see what your loader does | `lk.watch_loader(loader)` |
@@ -2306,7 +2321,7 @@ for extra in (0, 5, 15, 40):
 # %%
 def masked_mean(vectors, lengths):
     mask = torch.arange(vectors.shape[1]) < lengths[:, None]
-    return (vectors * mask[..., None]).sum(1) / lengths[:, None]
+    return (vectors * mask[..., None]).sum(1) / lengths[:, None].clamp(min=1)
 
 def read_twice_fixed():
     model = fit(masked_mean)
@@ -2491,7 +2506,8 @@ for weights, (training, evaluation) in rows.items():
 
 # %% [markdown]
 # So `need_weights=False` trains well and may still give NaN in evaluation, under `no_grad`,
-# where another kernel is taken. Better is a name that is never empty: give letters that you
+# where another kernel is taken. (`masked_mean` would divide 0 by 0 as well, but for its
+# `clamp`.) Better is a name that is never empty: give letters that you
 # do not know a number of their own instead of dropping them, or drop the sample in the
 # collate.
 #
@@ -2568,7 +2584,8 @@ for name, seen in quiz.items():
 # %% [markdown]
 # Four are right. Turned into floats, a mask of 1 and 0 is added as it is: the scores of the
 # letters grow by 1, and nothing is hidden. The tokenizers of Hugging Face return an
-# `attention_mask` with 1 for a token: turn it round for the modules. In a [notebook of a
+# `attention_mask` of int64 with 1 for a token: the modules take `attention_mask == 0`, the
+# function `attention_mask.bool()`. In a [notebook of a
 # well-known book](https://github.com/rasbt/LLMs-from-scratch/issues/1061) the mask for the
 # function was the wrong way round, and tokens saw the future, until a reader noticed.
 
@@ -2692,8 +2709,8 @@ lk.verdicts(
 )
 
 # %% [markdown]
-# One common advice is overturned here: zero is a good pad only where nothing else is zero,
-# and a mask is better made from lengths than from values.
+# The article's usual advice holds with a condition: zero is a good pad only where nothing
+# else is zero. A mask from lengths, not from values, makes the pad's value harmless.
 #
 # **What you can do now**
 # - Write a collate that keeps dtypes, pads with a number of its own, and returns a mask.
@@ -2710,8 +2727,8 @@ lk.verdicts(
 # |---|---|
 # | a padded batch | `pad_sequence(parts, batch_first=True, padding_value=PAD)` |
 # | a mask, True for what is real | `torch.arange(ids.shape[1]) < lengths[:, None]` |
-# | a mean | `(x * mask[..., None]).sum(1) / lengths[:, None]` |
-# | BatchNorm | `norm(x[mask])`, one row a real place |
+# | a mean | `(x * mask[..., None]).sum(1) / lengths[:, None].clamp(min=1)` |
+# | BatchNorm | `out = torch.zeros_like(x); out[mask] = norm(x[mask])`: one row for each real place, and back |
 # | the last state of an RNN | `pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)` |
 # | the loss | `F.cross_entropy(logits, targets, ignore_index=PAD)` |
 # | `nn.MultiheadAttention`, `nn.Transformer…` | `key_padding_mask=~mask`: True hides |

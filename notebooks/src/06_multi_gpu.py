@@ -1,10 +1,11 @@
 # %% [markdown]
 # # 6 · Several processes, several GPUs
 #
-# One model, trained by several processes at once. Everything here really runs in several
-# processes, on a laptop too: `gloo` on CPUs, `nccl` where there are GPUs. Three parts: 6.1
-# how such a run starts and what it gains, 6.2 what the processes share, and where they wait
-# for each other, 6.3 what each of them keeps to itself.
+# One model, trained by several processes at once. Where ranks talk to each other they are
+# real processes here, on a laptop too: `gloo` on CPUs, `nccl` where there are GPUs. Where one
+# process is enough, the page says so. Three parts: 6.1 how such a run starts and what it
+# gains, 6.2 what the processes share, and where they wait for each other, 6.3 what each of
+# them keeps to itself.
 # A ★ marks the traps of the core route.
 #
 # [Open this page in Colab](https://colab.research.google.com/github/pytorch-pitfall-lab/pytorch-pitfall-lab/blob/learn/notebooks/06_multi_gpu.ipynb)
@@ -194,7 +195,8 @@ for row, values in zip(rows, zip(*(r["seen"] for r in first))):
 # These are the three things that DDP sends:
 #
 # - **when it wraps**: rank 0's parameters and buffers to all others,
-# - **at the start of each forward** in training: rank 0's buffers to all others,
+# - **at the start of a forward**: rank 0's buffers to all others (not if the forward before it
+#   was under `no_grad` or `no_sync`),
 # - **during each backward**: gradients, which are **averaged** over the ranks.
 #
 # Nothing else. Batches, metrics, random numbers, the learning rate and what you save are
@@ -203,8 +205,9 @@ for row, values in zip(rows, zip(*(r["seen"] for r in first))):
 # **Larger than one GPU.** DDP keeps a whole model with gradients and optimizer state on
 # every GPU. Where that does not fit, `torch.distributed.fsdp.fully_shard` (FSDP2) keeps a
 # share of it on each, and gathers a layer's weights only while they are needed. The script
-# around it stays the same: `torchrun`, ranks, a sampler. Only saving does not: no rank has
-# the whole model, so all of them take part (`torch.distributed.checkpoint`).
+# around it stays the same: `torchrun`, ranks, a sampler. Saving and loading do not: no rank
+# has the whole model, so all of them take part (`torch.distributed.checkpoint`); and
+# `fully_shard` sends no weights from rank 0, so every rank must begin with the same ones.
 
 # %% [markdown]
 # ### The same file on several machines
@@ -224,7 +227,8 @@ print(command(machines=2, gpus=4, meeting_point="node0.example"))
 # The meeting point is the name of one of them, the same in each line. Its port must be open
 # to the others, and so must those that torch and nccl choose for themselves. On a single
 # machine `torchrun --standalone --nproc-per-node 4 train.py` is enough: it finds a free
-# port itself.
+# port itself. With more than one rank `torchrun` sets `OMP_NUM_THREADS=1` for each, and says
+# so; to compute on CPUs give each its part of the cores: `OMP_NUM_THREADS=4 torchrun …`.
 
 # %% [markdown]
 # ### A model of both, to play with
@@ -236,7 +240,7 @@ print(command(machines=2, gpus=4, meeting_point="node0.example"))
 # - Every GPU gets a batch of the same size, and computes as fast as one GPU alone: a third
 #   of the step is forward, two thirds are backward.
 # - DDP averages gradients by a *ring all-reduce*, in which each of n GPUs sends
-#   2 (n − 1) / n times the bytes, however many there are
+#   2 (n − 1) / n times the bytes, so never more than twice, however many there are
 #   ([Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002)). It runs during
 #   the backward; only the last bucket, of 25 MB at most, has to wait for its end
 #   ([Li and others, 2020](https://arxiv.org/abs/2006.15704)).
@@ -352,8 +356,8 @@ for n in ms:
 # - A tensor that fits into a core's own cache is cheaper, byte for byte, than one that does
 #   not. The line knows one price.
 # - Where there are fewer cores than ranks, these take turns, and a message has to wait until
-#   the other process gets its core. Small tensors on four ranks then take several times as
-#   long as modelled.
+#   the other process gets its core. Small tensors on four ranks then often take twice
+#   as long as modelled, or longer.
 # - On one machine the "link" is the memory, which all ranks share. Between GPUs it is not.
 #
 # **What stands is the number of bytes; their price has to be measured where you train.**
@@ -622,7 +626,8 @@ print("shuffled: ", [by_sampler(epoch) for epoch in range(8)])
 # ### ★ Six samples here, two there
 #
 # Eight samples, two ranks: rank 0 has six of them, rank 1 has two. So it goes with shares
-# that nobody has padded, and with every batch of texts, where the mean is one over tokens.
+# that nobody has padded, and with every batch of texts, where the mean is taken over the
+# tokens, and ranks differ in their number.
 # `gradient` makes one step of a linear model; here it is defined, the ranks use it later.
 
 # %%
@@ -797,7 +802,8 @@ lk.trap("6.2.5", lambda: alone(steps),
 # %% [markdown]
 # DDP sends gradients in buckets, each when all its gradients are there. Those of `parity`
 # never come, and the error tells at the next forward. Which parameters it means, it gives
-# as numbers; their names:
+# as numbers. With `TORCH_DISTRIBUTED_DEBUG=DETAIL` in the environment it gives names; by
+# hand, after one backward from fresh gradients:
 
 # %%
 def unused():
@@ -859,7 +865,8 @@ def attempt(train, group=None):
 
 # %% [markdown]
 # A rank that waits gives up when its group's timeout is over: by default after ten minutes
-# with nccl, after thirty with gloo. The script will make a group that waits four seconds.
+# with nccl, after thirty with gloo. The script will make a group that waits four seconds, with
+# gloo on every machine.
 
 # %%
 lk.predict("6.2.6")
@@ -945,23 +952,25 @@ lk.fix("6.2.6", lambda: outcome(even))
 print("rank 0:", [gradient for epoch, gradient in even[0]["trace"]])
 
 # %% [markdown]
-# Two and zero, divided by two ranks: the last batch of an epoch counts half.
-# (`divide_by_initial_world_size=False` divides by the ranks that still work.) Where it can
-# be had, equal work is better: a `DistributedSampler` gives it, and for streams the ranks
+# Two and zero, divided by two ranks: half a step, from half as many samples. So each batch
+# keeps the weight that it has in every step, one half. (`divide_by_initial_world_size=False`
+# divides by the ranks that still work; then this step is 2, and the last batch counts
+# double.) Where it can be had, equal work is better: a `DistributedSampler` gives it, and for streams the ranks
 # can agree beforehand on the smallest number of batches, with one `all_reduce`.
 #
 # *In the field.* [The request that brought
 # `join`](https://github.com/pytorch/pytorch/issues/38174) lists the cases;
 # [sharded files](https://github.com/Lightning-AI/pytorch-lightning/issues/20404) are the
 # usual one. `join` knows only DDP's own messages, says its documentation: an `all_reduce`
-# of your own in the loop, like the one in `own_part`, hangs as before.
+# of your own in the loop, like the one in `own_part`, or a `SyncBatchNorm` hangs as before;
+# `throw_on_early_termination=True` makes an error of that.
 
 # %% [markdown]
 # ### A method of the model
 #
 # The model has a method that computes its loss. The wrapper has no such method, but its
-# `.module` has. The page is a group of one again, and a **hook** counts the messages with
-# gradients that a step hands over for all ranks.
+# `.module` has. The page is a group of one again. DDP calls a **hook** for each bucket of
+# gradients that is to be averaged over the ranks; this one counts them.
 
 # %%
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -1158,7 +1167,9 @@ train = lk.check("6.2-ddp", train)
 # four GPUs each the ranks are numbered through, 0 to 7, and LOCAL_RANK begins with 0 on each
 # machine: that is why edit 2 takes it, and edits 6 and 7 do not. Only the machine of rank 0 gets the file,
 # unless the path is on a shared disk. To go on from it, rank 0 is enough: it loads the file
-# before the model is wrapped, and DDP sends its weights to all the others.
+# before the model is wrapped, and DDP sends its weights to all the others. That holds for
+# weights and buffers. The state of an optimizer or a scheduler, and the number of the epoch,
+# every rank has to load itself.
 
 # %% [markdown]
 # ### What the article says, and what this page measured
@@ -1228,7 +1239,7 @@ lk.verdicts(
 # |---|---|
 # | a new order in each epoch | `sampler.set_epoch(epoch)` |
 # | shares for an evaluation | `Subset(data, range(rank, len(data), world))` |
-# | a mean over all ranks | `loss_sum * world / n_all`, with `n_all` from `all_reduce` |
+# | a loss whose gradient, averaged by DDP, is that of the mean over all samples | `loss_sum * world / n_all`, with `n_all` from `all_reduce` |
 # | parameters that may be unused | `DDP(model, find_unused_parameters=True)` |
 # | ranks with unequal work | `with ddp.join():` |
 # | a loss that needs more than `forward` | let `forward` call it; train through `ddp(x)` |
@@ -1358,8 +1369,8 @@ lk.trap("6.3.1", saved_by_rank_0)
 # %% [markdown]
 # In training, BatchNorm uses the mean and variance of the batch in front of it, that of
 # **this rank**: nothing is exchanged. In evaluation it uses what it kept, and that is not
-# averaged over the ranks either: before each forward DDP copies rank 0's buffers over all
-# others. Look at one channel, the one that the brightness changes most:
+# averaged over the ranks either: before each forward of training DDP copies rank 0's buffers
+# over all others. Look at one channel, the one that the brightness changes most:
 
 # %%
 clinic = [rank["clinics"] for rank in learned]
@@ -1370,8 +1381,8 @@ for name, key in zip(names, ("own", "kept")):
         print(f"rank {n}, {name}: {rank[key][channel]:.1f}")
 
 # %% [markdown]
-# What rank 1 learns about its own images is overwritten in the next step. **The checkpoint
-# knows the data of rank 0 only.**
+# What rank 1 learns about its own images is overwritten in the next step. **BatchNorm's
+# statistics in the checkpoint know the data of rank 0 only.**
 #
 # **Fix.** On GPUs, `nn.SyncBatchNorm` computes mean and variance over the batches of all
 # ranks. What works everywhere is a norm that keeps nothing of the data and so has nothing
@@ -1443,24 +1454,28 @@ lk.trap("6.3.2", lambda: alone(wrap), lambda: alone(wrap_fixed))
 # %% [markdown]
 # It exchanges statistics between GPUs only. On a machine that has some, the second version
 # converts, once the model and `images` are moved there. Conversion itself warns of
-# nothing. What a converted model does on the CPU, in a group, wrapped and not:
+# nothing. What a converted model does on the CPU, without any group, and in one:
 
 # %%
-def told(run):
+def told(run, group=alone):
     try:
-        alone(run)
+        group(run)
     except ValueError as error:
         return str(error).split(" or ")[0]
     return "works"
 
 synced = nn.SyncBatchNorm.convert_sync_batchnorm(make())
-outcomes = {"wrapped": told(wrap),
-            "train": told(lambda: synced.train()(images[:8])),
-            "eval": told(lambda: synced.eval()(images[:8]))}
+def train():
+    synced.train()(images[:8])
+
+outcomes = {"no group": told(train, lambda f: f()), "wrapped": told(wrap),
+            "train": told(train), "eval": told(lambda: synced.eval()(images))}
 print(*(f"{what:8} {said}" for what, said in outcomes.items()), sep="\n")
 
 # %% [markdown]
-# Evaluation needs no exchange, so a model trained with it can be used on any computer.
+# Without a group it is an ordinary BatchNorm, and says nothing: the test on a laptop that
+# starts no group passes. Evaluation needs no exchange, so a model trained with it can be used
+# on any computer.
 # *In the field:* [a script on a machine without
 # GPUs](https://github.com/QData/spacetimeformer/issues/90).
 
@@ -1619,7 +1634,9 @@ for n, rank in enumerate(starts):
     print(f"rank {n}: {before:5.2f} before it is wrapped, {after:5.2f} after")
 
 # %% [markdown]
-# **One line is right for both purposes**: `torch.manual_seed(seed + rank)`, at the top.
+# **One line is right for both purposes**: `torch.manual_seed(seed + rank)`, at the top. What
+# has to be the same on all ranks, such as a `random_split` into training and validation, then
+# needs a generator of its own: `generator=torch.Generator().manual_seed(seed)`.
 # Readers of [nanoGPT](https://github.com/karpathy/nanoGPT/issues/22) have asked why that is
 # no fault.
 
@@ -1713,9 +1730,9 @@ for name, state in both.items():
 lk.diff_state(make(), both["DDP(compiled)"])
 
 # %% [markdown]
-# *In the field.* Chapter 07 tells how many projects have met this (trap 7.1.2). Nothing in
-# a file says how the model was wrapped; **save without the prefix, and nobody needs to
-# know.**
+# *In the field.* Chapter 07 tells how many projects have met this (trap 7.1.2). Whoever
+# loads a file with prefixes has to know how the model was wrapped; **save without the prefix,
+# and nobody needs to know.**
 
 # %% [markdown]
 # ### The loss in the log
@@ -1876,7 +1893,8 @@ lk.fix("6.3.7", lambda: logged)
 # %% [markdown]
 # **Transfer.** In each epoch rank 0 saves, and calls `dist.barrier()` under its guard; at the
 # end of the epoch all ranks call another. Collectives of one kind meet in the order in which
-# they are called (part 6.2). Three epochs: which calls meet, and when does it hang?
+# they are called (part 6.2). Three epochs, and for now nothing but these barriers: which calls
+# meet, and when does it hang?
 
 # %%
 from itertools import zip_longest
@@ -1887,8 +1905,10 @@ for n, (a, b) in enumerate(zip_longest(zero, one, fillvalue="nothing"), 1):
     print(f"{n}. rank 0: {a:18} rank 1: {b}")
 
 # %% [markdown]
-# It does not hang where it is wrong: rank 1 is let into the next epoch before rank 0 is
-# ready, for as long as there are epochs, and at the very end rank 0 is alone.
+# So it would go on, and at the very end rank 0 would be alone. In a DDP training it stops
+# earlier: after call 1 rank 1 is in the first backward of the second epoch and needs rank 0,
+# which waits at the end of the first for rank 1. Either way **it hangs later than where it is
+# wrong.**
 #
 # **With nccl this trap can hang later as well.** Its barrier [is itself an
 # all-reduce](https://github.com/pytorch/pytorch/issues/140257), of one number, so the two calls
@@ -1951,8 +1971,8 @@ lk.trap("6.3.8", everyone_saves, one_saves)
 
 # %% [markdown]
 # To open a file for writing empties it, whoever has filled it. It goes well as long as the
-# ranks are equally fast, which is why it passes every test. The barrier belongs *after*
-# the save: without it the other ranks load a file that is not there yet.
+# ranks are equally fast and write the same bytes, which is why it passes most tests. The
+# barrier belongs *after* the save: without it the other ranks load a file that is not there yet.
 # *In the field:* [a segmentation library](https://github.com/Tramac/awesome-semantic-segmentation-pytorch/issues/67)
 # without a guard; [an example of NVIDIA's](https://github.com/NVIDIA/apex/issues/886) with
 # one for `local_rank == 0`, true once on each machine.
@@ -2025,14 +2045,15 @@ lk.verdicts(
 # %% [markdown]
 # One of these overturns common advice: **the ranks need not be seeded alike.** DDP copies
 # rank 0's weights when it wraps; a seed that differs from rank to rank serves the
-# augmentation, and does the weights no harm.
+# augmentation, and does the weights no harm. Only what must be equal and is not sent, such as
+# a random split, needs a seed without the rank.
 #
 # **What you can do now**
 # - Say what a saved BatchNorm knows: rank 0's data, and choose SyncBatchNorm on GPUs, a
 #   norm without kept statistics, or mixed shares.
 # - Seed with `seed + rank`.
-# - Say what DDP makes equal: weights and buffers once, buffers before each forward in
-#   training, gradients in each backward. Nothing else, and nothing that you change later.
+# - Say what DDP makes equal: weights and buffers once, buffers at the start of a forward,
+#   gradients in each backward. Nothing else, and nothing that you change later.
 # - Save `ddp.module.state_dict()`, and load strictly.
 # - Log a loss of all ranks, with the collective outside of the guard.
 # - Write a checkpoint once, whole, and let all ranks wait for it.
@@ -2046,7 +2067,7 @@ lk.verdicts(
 # | different random numbers | `torch.manual_seed(seed + dist.get_rank())` |
 # | weights from a file | load, then `DDP(model)` |
 # | names without a prefix | `ddp.module.state_dict()` |
-# | the loss of all ranks | `dist.all_reduce(loss)` on **every** rank, then print on one |
+# | the loss of all ranks | `total = loss.detach().clone(); dist.all_reduce(total)` on **every** rank, then print `total / world` on one |
 # | to validate on rank 0 alone | `ddp.module(x)` |
 # | one checkpoint | rank 0 writes and renames; `dist.barrier()` on every rank |
 # | to find who waits for whom | `TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun …` |

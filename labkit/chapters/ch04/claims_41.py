@@ -78,7 +78,7 @@ CLAIMS = [
     ),
     Claim(
         "C4.1e",
-        "wrong",
+        "conditions",
         "With such a cache all epochs after the first are fast.",
         "decoded in each of four epochs: {alone} without workers, {workers} with two, "
         "{kept} with two persistent ones",
@@ -86,7 +86,7 @@ CLAIMS = [
     ),
     Claim(
         "C4.1f",
-        "wrong",
+        "conditions",
         "A small dataset can be loaded into memory in the first epoch.",
         "after four epochs two persistent workers held {kept} cached photos for "
         "{photos}, and the main process {main}; loaded before the workers start, "

@@ -70,10 +70,13 @@ CLAIMS: list[Claim] = [
     ),
     Claim(
         "C4.2d",
-        "holds",
+        "unmeasured",
         "With too many workers, switching between them costs more than it brings.",
-        "torch warns above the number of cores that the process may use: {warned}",
+        "torch itself warns above the number of cores that the process may use: "
+        "{warned}. What switching costs depends on the machine and the item; the sweep "
+        "above shows it for yours",
         agrees=lambda m: m["warned"] and m["suggested"] >= 1,
+        source="https://github.com/pytorch/pytorch/pull/46867",
     ),
     Claim(
         "C4.2e",
@@ -112,10 +115,10 @@ CLAIMS: list[Claim] = [
     ),
     Claim(
         "C4.2h",
-        "wrong",
+        "conditions",
         "So define it at the top level, everywhere.",
-        "a class at the top level of a notebook can be sent: {sent}; it arrives: "
-        "{arrives}; one in a module arrives: {module}",
+        "at the top level of a module: one there arrives: {module}; one at the top level "
+        "of a notebook can be sent: {sent}, and arrives: {arrives}",
         agrees=lambda m: m["sent"] and not m["arrives"] and m["module"],
         source="https://github.com/pytorch/pytorch/issues/51344",
     ),

@@ -113,7 +113,7 @@ TRAPS = [
                 "every epoch normalises what the last one has left."
             ),
             "1.0 three times": (
-                "That needs the images to stay as they were. `from_numpy` makes no copy, "
+                "That needs the images to stay as they were. `as_tensor` copies no array, "
                 "and methods that end in `_` write."
             ),
             "1.0, then 0.0: the second epoch finds a mean of 0 and subtracts it": (

@@ -99,7 +99,7 @@ TRAPS: list[Trap] = [
         symptom=raises(
             RuntimeError, "unable to resize file|exited unexpectedly|shared"
         ),
-        question="What does the spawned worker draw with its generator?",
+        question="What does the worker that is sent the dataset draw with its generator?",
         choices={
             "nothing: it dies while it unpacks the dataset": (
                 "Right: a generator can be pickled into a file and back, but on its way "

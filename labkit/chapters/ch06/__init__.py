@@ -1,1 +1,1 @@
-"""Chapter 06: several processes and several GPUs."""
+"""Chapter 06: several processes, several GPUs."""

@@ -15,9 +15,9 @@ def statistics(m: dict[str, Any]) -> str:
     (own_0, own_1), (kept_0, kept_1) = m["own"], m["kept"]
     return (
         f"means of {own_0:.1f} and {own_1:.1f} on the two ranks, and kept are "
-        f"{kept_0:.1f} and {kept_1:.1f}: rank 0's, copied over the others'. What rank 0 "
-        f"saved reads {m['right'][0]} of its own kind of images and {m['right'][1]} of "
-        "the other's"
+        f"{kept_0:.1f} and {kept_1:.1f}: rank 0's, on rank 1 with the update of one last "
+        f"step. What rank 0 saved reads {m['right'][0]} of its own kind of images and "
+        f"{m['right'][1]} of the other's"
     )
 
 

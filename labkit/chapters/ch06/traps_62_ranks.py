@@ -73,11 +73,11 @@ RANK_TRAPS = [
             "Two epochs, with four batches on rank 0 and three on rank 1. How does it go?"
         ),
         choices={
-            "both make six steps, then rank 0 waits for ever": (
+            "both make six steps, then rank 0 waits until the timeout": (
                 "Right: a message is matched with the next one, whatever it was meant for. "
                 "The ranks drift by one batch, and it shows when rank 1 has none left."
             ),
-            "rank 0 waits for ever in the last step of the first epoch": (
+            "rank 0 waits until the timeout in the last step of the first epoch": (
                 "Rank 1 is back before that: its first batch of the second epoch sends the "
                 "message that rank 0 waits for."
             ),

@@ -35,8 +35,8 @@ TRAPS = [
                 "statistics by kept ones, and these are not averaged over the ranks."
             ),
             "0.6 and 0.6": (
-                "That is what a compromise would look like, with statistics of all "
-                "images. Nothing makes one: rank 0's are taken."
+                "Nothing makes a compromise: rank 0's statistics are taken as they are, "
+                "so its own images are read well."
             ),
             "0.3 and 0.9": (
                 "What is kept is copied from rank 0 to the others, never the other way "
@@ -66,8 +66,8 @@ TRAPS = [
                 "the group."
             ),
             "it works, with the statistics of this rank": (
-                "It does not fall back: a BatchNorm that silently exchanges nothing would "
-                "be the fault that one wanted to be rid of."
+                "Not in a group: there it raises. (Without any process group it does just "
+                "that, silently.)"
             ),
         },
     ),
@@ -209,15 +209,15 @@ TRAPS = [
         choices={
             "no checkpoint: the load raises": (
                 "Right: rank 1 opened the same path for writing, which emptied it, and "
-                "has written only the half."
+                "has written only the first piece."
             ),
             "its own checkpoint: it was written to the end": (
                 "It was. Then another rank opened the file to write, and what stood there "
                 "was gone."
             ),
             "a mixture of both ranks' weights": (
-                "The file is opened anew by each rank, so there is nothing of the other's "
-                "left to mix."
+                "Not in this order: rank 1 opens the file after rank 0 has finished, which "
+                "empties it. Ranks that write at the same moment can leave a mixture."
             ),
             "the error comes earlier: rank 1 cannot open the file": (
                 "Linux and macOS let as many processes write to a file as want to."
