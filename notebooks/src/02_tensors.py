@@ -129,7 +129,8 @@ print("converted:", converted.tolist())
 
 # %% [markdown]
 # Asking for another dtype copies, and nothing says so. The function's name does not tell
-# whether memory is shared; `data_ptr` does.
+# whether memory is shared. Equal `data_ptr`s prove it; a slice shares too, at another
+# address, and `np.shares_memory(b, shared.numpy())` finds that as well.
 #
 # *In the field.* A widely used course showed `array = array + 1` as proof that the two
 # are independent ([report](https://github.com/mrdbourke/pytorch-deep-learning/issues/926)),
@@ -162,8 +163,9 @@ lk.trap("2.1.2", score, score_fixed)
 
 # %% [markdown]
 # An array keeps its dtype on the way in, and NumPy's decimals are float64; from Python's
-# decimals PyTorch makes float32. Class targets have a rule of their own: int64 (only
-# `uint8` is taken beside it), and each one below the number of classes (4 here).
+# decimals PyTorch makes float32. Class targets, one number each, have a rule of their own:
+# use int64, from 0 to the number of classes less one (3 here); −100 means "ignore". `uint8`
+# is taken for flat batches only, and floats only as probabilities, in the logits' shape.
 
 # %%
 logits = torch.zeros(3, 4)
@@ -647,12 +649,13 @@ lk.verdicts(
 
 # %% [markdown]
 # **Two of these overturn common advice.** `view` does not need contiguous memory. And a
-# transpose in `forward` is nothing to avoid: it touches no data, only a copy costs.
+# transpose by itself costs nothing: what may cost is a copy after it, or an operation that
+# then walks through memory in large steps. Measure before you rearrange a `forward`.
 #
 # ### What you can do now
 #
-# - Sharing: `from_numpy` always, `as_tensor` unless the dtype changes, `torch.tensor`
-#   never; `data_ptr` settles it.
+# - Sharing: `from_numpy` always, `as_tensor` of an array unless dtype or device changes,
+#   `torch.tensor` never; `np.shares_memory` settles it on the CPU.
 # - Batches: stack in NumPy, share the result; look at the dtype before the model does.
 # - `view`: merge axis `i` with the next only where `stride[i] == stride[i+1] * size[i+1]`;
 #   where that fails, those two axes are to blame.
@@ -960,7 +963,9 @@ for name, (left, right) in cases.items():
 
 # %% [markdown]
 # Both operands stretched, one stretched, one stretched along the whole batch (two axes of
-# stride 0 do merge), and one without a batch.
+# stride 0 do merge), and one without a batch. `einsum` helped above since the operands
+# share no batch axis: in the second case it takes 2.0 as well. (Its result is not
+# contiguous.)
 #
 # *In the field.* One product took [40
 # GB](https://github.com/pytorch/pytorch/issues/154128); another took [66 GiB, and 2 GiB with
@@ -1042,8 +1047,8 @@ for name, operation in dozen.items():
     print(f"{name:8} saved {kept[name]:11} {said}")
 
 # %% [markdown]
-# An operation whose slope follows easily from its result saves the result: the slope of
-# `exp` *is* its result. ReLU is of this kind; GELU and SiLU are not.
+# Where the slope follows easily from the result, an operation often saves the result: the
+# slope of `exp` *is* its result. ReLU does so; GELU, SiLU and LeakyReLU save their input.
 #
 # **Fix.** `h = h + x` makes a new tensor, so the saved one stays as it was.
 
@@ -1073,8 +1078,8 @@ for name, forward in tries.items():
     print(f"{name:20}", "raises" if no else "fine")
 
 # %% [markdown]
-# **"Never in place in `forward`" is stricter than needed**: what was not saved may be
-# edited, and the edit is recorded. But how much is there to gain? Bytes of a forward
+# **"Never in place in `forward`" is stricter than needed**: a result that was not saved may
+# be edited, and the edit is recorded. But how much is there to gain? Bytes of a forward
 # through eight layers, with `nn.ReLU()` and with `nn.ReLU(inplace=True)`:
 
 # %%
@@ -1093,7 +1098,9 @@ for name, taken in {"ReLU()": plain, "ReLU(inplace=True)": inplace}.items():
     print(f"{name:19} peak {peak:.1f} MB, for the backward {stays:.1f} MB")
 
 # %% [markdown]
-# **In place saves one tensor for a moment**; what the backward needs is as large as before.
+# **With a ReLU, in place saves one tensor for a moment**: its result is kept either way. It
+# is another matter with `nn.LeakyReLU`: it saves its input, but in place its result, so
+# `inplace=True` takes about half of what the backward of these layers needs.
 #
 # *In the field.* An upgrade of PyTorch turned [three in-place
 # operations](https://github.com/vislearn/FrEIA/pull/164) into this error; [`sigmoid` raises
@@ -1265,9 +1272,9 @@ print("after a step: ", v.tolist(), " is a leaf:", v.is_leaf)
 
 # %% [markdown]
 # The cut entry gets 3, as if it had passed. And `no_grad` is right for **leaves** (tensors
-# that no operation made, such as weights) **between a `backward` and the next forward**:
-# updates, initial values, averages of weights. No graph depends on their values then, and
-# this is what optimizers do.
+# that no recorded operation made, such as weights) **between a `backward` and the next
+# forward**: updates, initial values, averages of weights. No graph depends on their values
+# then, and this is what optimizers do.
 #
 # *In the field.* Activations are normalised, masked or clipped "without gradient" in the
 # middle of `forward`. Nothing fails, and the model is a little worse than it could be.
@@ -1289,8 +1296,8 @@ print("passes:", torch.autograd.gradcheck(scaled, one, raise_exception=False))
 # Deliver the squared distances between the rows of `x`, (N, D), and of `y`, (M, D), as an
 # (N, M) tensor: `d[i, j] = ((x[i] - y[j]) ** 2).sum()`, but not entry by entry, which is
 # too slow. New tensors and arrays take at most **four times the result's bytes** at their
-# peak. No value is off by more than **0.01**, be it one cloud of points around 1000 or two
-# clouds far apart.
+# peak. No value below 1000 is off by more than **0.01**, be it one cloud of points around
+# 1000 or two clouds far apart. (Larger ones float32 cannot tell so finely.)
 
 # %%
 def pairwise(x, y):
@@ -1391,21 +1398,21 @@ lk.verdicts(
 #
 # - see from two shapes what will be combined with what,
 # - say how many bytes broadcasting takes: in a sum those of the result, in a chain those of
-#   every axis in between, in a matrix product up to three results,
+#   every axis in between, in a matrix product also a full copy of a stretched operand,
 # - predict which in-place edits autograd handles rightly, refuses, or does not notice,
-# - use `no_grad` for edits of leaves between steps, and only there.
+# - use `no_grad` for edits where no gradient flows: leaves between steps, statistics, tests.
 #
 # **Keep this**
 #
 # | in your code | remember |
 # |---|---|
 # | `prediction - y` | `(N, 1) - (N,)` is `(N, N)`: assert equal shapes before every loss and metric |
-# | `a + b` | stretched operands cost nothing; the result, and the backward's blocks, do |
+# | `a + b`, `a * b` | stretched operands cost nothing; the backward of `*` makes full blocks |
 # | `a[:, None] - b` | count the axes of what is in between, not of the result |
-# | `a @ b` | a batch axis that is stretched beside a real one is copied out: use `einsum`, or an operand with two axes |
-# | `h += x`, `relu_` | refused only if the old value was saved: sigmoid, tanh, exp, sqrt, softmax, ReLU save their result |
-# | `.data`, `.numpy()` | edits move no version: wrong gradients without a word; use `.detach()` |
-# | `with torch.no_grad():` | edits inside are not in the graph: only for leaves, between steps |
+# | `a @ b` | a batch axis that is stretched beside a real one is copied out: measure `einsum` beside it |
+# | `h += x`, `relu_` | refused if the old value was saved (sigmoid, tanh, exp, sqrt, softmax, ReLU save their result), and at once on a leaf, a `chunk` or expanded rows |
+# | `.data`, `.detach().numpy()` | edits move no version: wrong gradients without a word; edit by `.detach().add_()` and the like |
+# | `with torch.no_grad():` | edits inside are not in the graph: only where no gradient flows |
 #
 # *You can stop here; the next part starts with the device a tensor lives on, and needs
 # nothing from this one.*
@@ -1468,8 +1475,9 @@ lk.trap("2.3.1", move, move_fixed)
 #
 # ### ★ A constant that was always there
 #
-# The rest of this part needs a second device. Where there is no GPU, `meta` will do: its tensors have a shape, a dtype
-# and a device, but no values. Nothing is computed on it, but `+` still checks the devices of its operands.
+# The rest of this part needs a second device. Where there is no GPU, `meta` will do: its
+# tensors have a shape, a dtype and a device, but no values. Nothing is computed on it; the
+# rules about devices are those of a GPU, with one exception that is shown below.
 
 # %% tags=["nbval-ignore-output"]
 second = "cuda" if torch.cuda.is_available() else "meta"
@@ -1493,8 +1501,9 @@ lk.predict("2.3.2")
 lk.trap("2.3.2", add_offset)
 
 # %% [markdown]
-# `torch.zeros` does not look at the tensors around it. It uses the default device, and that is the CPU, wherever your
-# model is:
+# `+` checks the devices of its operands, on `meta` as on a GPU. And `torch.zeros` does not
+# look at the tensors around it. It uses the default device, and that is the CPU, wherever
+# your model is:
 
 # %%
 print("default device:", torch.get_default_device())
@@ -1554,7 +1563,8 @@ accepted = {
 print(accepted)
 
 # %% [markdown]
-# A tensor without axes (0-dim) counts as a number, and numbers belong to no device. One pair of brackets more, and it
+# A CPU tensor without axes (0-dim) counts as a number in `+` and its like. (One on a GPU
+# does not: added to a CPU tensor with axes, it raises.) One pair of brackets more, and it
 # raises.
 #
 # *In the field.* Position tables and masks are the usual suspects, since they are made from a length inside `forward`:
@@ -1669,10 +1679,11 @@ lk.predict("2.3.4")
 lk.trap("2.3.4", fit_list)
 
 # %% [markdown]
-# `nn.Module` finds its parts when they are assigned: a module, a parameter or a buffer (a tensor that is kept and not
-# trained) is entered in a register. A list is none of these, so its layers are in no register, and whatever goes by the
-# register misses them: `parameters()`, `state_dict()`, `.to`. What needs no register works: `forward` runs, and gradients
-# arrive.
+# `nn.Module` keeps a register of its parts. A module or an `nn.Parameter` is entered when
+# it is assigned, a buffer (a tensor that is saved and not trained) by `register_buffer`. A
+# list is none of these, so its layers are in no register, and whatever goes by the register
+# misses them: `parameters()`, `state_dict()`, `.to`. What needs no register works:
+# `forward` runs, and gradients arrive.
 
 # %%
 model = Net([nn.Linear(64, 16), nn.Linear(16, 16)])

@@ -64,9 +64,10 @@ session = lk.setup(3, solve=solve, version=made_with)
 # %% [markdown]
 # ### A record of what ran
 #
-# Every operation on a tensor that requires a gradient leaves a **node**: it knows how to
-# go backward through that operation, and which nodes come next. The result holds its node
-# in `grad_fn`. Nodes and their links are the graph.
+# An operation on a tensor that requires a gradient leaves a **node**, if it has a
+# derivative and recording is on: it knows how to go backward through that operation, and
+# which nodes come next. The result holds its node in `grad_fn`. Nodes and their links are
+# the graph.
 
 # %%
 def layer(x, w):
@@ -125,9 +126,10 @@ def validate_fixed():
 lk.trap("3.1.1", validate, validate_fixed)
 
 # %% [markdown]
-# `total` is the end of a graph that goes through all 30 losses, and each of them holds
-# what its batch saved. In a training loop `backward` frees what was saved; the nodes
-# themselves stay. Count them:
+# `total` is the end of a graph that goes through all 30 losses, and each of them holds what
+# its batch saved. (The second version takes more than one batch's share: `loss` still holds
+# the last graph while the next batch runs.) In a training loop `backward` frees what was
+# saved; the nodes themselves stay. Count them:
 
 # %%
 def nodes(tensor):
@@ -210,7 +212,7 @@ lk.predict("3.1.2")
 lk.trap("3.1.2", read)
 
 # %% [markdown]
-# The state is more than 32 numbers: it is the end of the first chunk's graph. The second
+# The state is more than its numbers: it is the end of the first chunk's graph. The second
 # loss reaches through it into nodes whose saved values the first `backward` has freed.
 
 # %%
@@ -310,8 +312,8 @@ print("h alone:", chunks_read(lambda h, c: (h.detach(), c)))
 print("both:   ", chunks_read(lambda h, c: (h.detach(), c.detach())))
 
 # %% [markdown]
-# **What counts is what was saved, not the second call.** Going backward twice is allowed
-# where no node on the way had saved anything:
+# **What counts is which tensors were saved, not the second call.** Going backward twice is
+# allowed where no node on the way had saved a tensor:
 
 # %%
 def twice(function):
@@ -546,7 +548,8 @@ for order, loss in reached.items():
 # %% [markdown]
 # Three places are equally good, to the last digit, and one of them is after `step`. **The
 # rule is not "before backward".** Read the loop as a circle, *forward, backward, step*:
-# `zero_grad` may stand anywhere on it, except between *backward* and *step*.
+# `zero_grad` may stand anywhere on it, except between *backward* and *step*. (After `step`
+# only if nothing else fills `.grad`: no backward before the loop, no other model's loss.)
 #
 # **Transfer.** And `step` itself: may it come between *forward* and *backward*, once there
 # are gradients from the round before?
@@ -582,7 +585,7 @@ lk.gradient_report(model, step=one_step)
 # ### ★ An update every four batches
 #
 # A batch of the wanted size does not fit into memory. So gradients of four smaller ones are
-# added up before each update. An epoch has ten of them.
+# added up before each update. An epoch has ten small batches.
 #
 # The sum of a single weight has the slope 1. As a loss, it makes `.grad` count the batches
 # that went into an update.
@@ -638,8 +641,9 @@ for i, (x, y) in [*enumerate(batches), *enumerate(batches)]:  # two epochs
 print("errors of the four updates:", errors)
 
 # %% [markdown]
-# The first update of the second epoch takes six batches for four; and two of the six
-# gradients are stale: they belong to batches of the last epoch.
+# The first update of the second epoch adds up six batches and divides by four: 1.5 times
+# the mean of the six. Two of them belong to the epoch before. (They are not stale: no
+# update came in between.)
 #
 # **Fix.** Make the window the unit: take the next four batches, or as many as are left,
 # and divide by how many there are.
@@ -662,7 +666,7 @@ lk.fix("3.2.2", count_batches_fixed)
 
 # %% [markdown]
 # Holding four batches costs little: what is large is the graph of a batch, and there is
-# one at a time.
+# one at a time. (`islice` needs the iterator: over a list it starts again each time.)
 #
 # **Transfer.** The usual patch is one condition more: `or i + 1 == len(batches)`, so that
 # the rest gets its update too. The loss is still divided by 4. What is the error of that
@@ -737,8 +741,9 @@ def accumulated_fixed():
 lk.fix("3.2.3", accumulated_fixed)
 
 # %% [markdown]
-# **Transfer.** Four batches of eight sentences, all of the same length, padded. Labels of
-# padding are −100, which `cross_entropy` leaves out. Are the batches equal now?
+# **Transfer.** Four sentences, each padded to eight words: a batch is a sentence, a row a
+# word. Labels of padding are −100, which `cross_entropy` leaves out. Are the batches equal
+# now?
 
 # %%
 padded = list(zip(images[:32].split(8), labels[:32].clone().split(8)))
@@ -769,7 +774,8 @@ print("sum: ", summed.item())
 # *In the field.* In 2024 several trainers of language models turned out to average means
 # ([transformers](https://github.com/huggingface/transformers/pull/34191),
 # [torchtune](https://github.com/meta-pytorch/torchtune/pull/1875)). No probe finds it: the
-# gradient is finite and plausible. Compare once with one big batch, as above.
+# gradient is finite and plausible. Compare once with one big batch, as above, and with
+# dropout off: it draws other masks for other batches.
 
 # %% [markdown]
 # ### Equal batches, and a BatchNorm
@@ -913,8 +919,8 @@ lk.explore("3.2-accumulation")
 #
 # - `batches` can be gone through once and gives `(x, y)`; a label of −100 is none. There is
 #   one update for every `steps` batches, and one for those that are left.
-# - Each update's gradient is that of the mean over all labels of its window, however they
-#   are spread. At least one label is in each.
+# - Each update's gradient is that of the mean cross-entropy over all labels of its window,
+#   however they are spread. At least one label is in each.
 # - The model sees one batch at a time; gradients that lie around before do not count.
 
 # %%
@@ -1014,23 +1020,24 @@ lk.verdicts(
 # %% [markdown]
 # Two of these overturn common advice. `zero_grad` need not come before `backward`: it must
 # not come between `backward` and `step`. And dividing by the number of steps is right for
-# equal batches and a mean; the rule that always holds is **sum, and divide by the count of
-# the window**.
+# equal batches and a mean; for unequal and padded ones too it is **sum, and divide by the
+# count of the window** (with class weights, by the sum of the labels' weights).
 #
 # **What you can do now**
 # - Place `zero_grad`: anywhere but between `backward` and `step`.
 # - Accumulate by windows, the last and shorter one included, and by labels.
-# - Compare with the big batch once; with BatchNorm do not expect it to agree.
-# - Read None as "nobody asked", and compare the optimizer's list with the model's.
+# - Compare with the big batch once, dropout off; with BatchNorm do not expect it to agree.
+# - Read None as "nothing has arrived since it was cleared", and compare the optimizer's list
+#   with the model's.
 #
 # **Keep this**
 #
 # | you want | write |
 # |---|---|
-# | a step | forward, backward, step; `zero_grad` before, between the first two, or after |
-# | windows | `while window := list(islice(batches, 4)):` |
+# | a step | `zero_grad`, forward, backward, step; never zero between the last two |
+# | windows | `it = iter(loader)`, then `while window := list(islice(it, 4)):` |
 # | the mean over a window | `reduction="sum"`, divided by all its labels |
-# | to clip, to step a scheduler | once per update |
+# | to clip; to step a scheduler that counts steps | once per update |
 # | the same gradient in small batches | GroupNorm or LayerNorm |
 # | a log of gradients | `if p.grad is not None` |
 # | a new layer | first the layer, then the optimizer; or `add_param_group` |
@@ -1125,9 +1132,9 @@ except RuntimeError as error:
     print("the whole loss:", error)
 
 # %% [markdown]
-# **A cut raises only where no way is left.** As long as one is, you get a number, and a
-# model that trains towards something else. `.item()` is right where a number leaves the
-# model for good: to be printed, logged, or compared with a limit.
+# **`backward` raises only where no way is left at all.** As long as one is, it runs: what
+# lost one of its ways gets a wrong number, what lost them all gets None. `.item()` is right
+# where a number leaves the model for good: to be printed, logged, or compared with a limit.
 #
 # *In the field.* Somebody who had written `math.pow(x, 3)` got PyTorch to [warn about such
 # conversions](https://github.com/pytorch/pytorch/pull/143261); `.item()` is taken as
@@ -1175,8 +1182,8 @@ def fit_turn(model):
 # %%
 import warnings
 
-# newer versions of PyTorch warn here, which would give the answer away
-warnings.filterwarnings("ignore", message="Converting a tensor with requires")
+# what newer versions of PyTorch say here is told after the prediction
+warnings.filterwarnings("ignore", message="Converting a")
 
 def find_angle():
     return fit_turn(Turn(lambda c, s: torch.tensor([[c, -s], [s, c]])))
@@ -1194,7 +1201,11 @@ lk.trap("3.3.2", find_angle, find_angle_fixed)
 
 # %% [markdown]
 # `torch.tensor` makes a leaf out of values, whatever they came from; `torch.stack` and
-# `torch.cat` are recorded. *In the field.* [A loss that should have balanced the experts
+# `torch.cat` are recorded. Newer versions of PyTorch warn at this line ("Converting a
+# tensor with requires_grad=True to a scalar"), once a process; this page has switched it
+# off, as many logs do.
+#
+# *In the field.* [A loss that should have balanced the experts
 # of a model](https://github.com/laekov/fastmoe/issues/49) was built this way, and never
 # did anything.
 #
@@ -1240,8 +1251,9 @@ print("slope of the logarithm:     ", (1 / x).tolist())
 print("their product:              ", x.grad.tolist())
 
 # %% [markdown]
-# **Fix.** Put a mask *in front* too: where the logarithm is not wanted it is given a 1, so
-# its slope is finite, and 0 times that is 0.
+# **Fix.** Put a mask *in front* too. On the way back it sends 0 to each `x` that it has
+# replaced, whatever comes. The 1 that stands in for it keeps the logarithm's slope finite,
+# so that no NaN arises on the way either.
 
 # %%
 def slopes_fixed():
@@ -1256,8 +1268,8 @@ lk.fix("3.3.3", slopes_fixed)
 
 # %% [markdown]
 # **This overturns common advice.** "Use `torch.where` or a mask instead of `if`" keeps the
-# graph whole, and puts a NaN into it. Here are seven masks, for three functions `f`; guess
-# which are safe.
+# graph whole, and puts a NaN into it where the masked function has no finite slope. Here
+# are seven masks, for three functions `f`; guess which are safe.
 
 # %%
 where, zeros = torch.where, torch.zeros(3)
@@ -1485,8 +1497,8 @@ print("gradcheck passes:", torch.autograd.gradcheck(Tanh.apply, x))
 # %% [markdown]
 # ### Which of these lines let a gradient through?
 #
-# For each, guess one of four: right, cut (no history), zero (a history, but the gradient is
-# 0), raises. `x` holds 0.2, 0.7 and 1.5.
+# For each, guess one of four: passes, cut (no history), zero (a history, but the gradient
+# is 0), raises. `x` holds 0.2, 0.7 and 1.5.
 
 # %%
 lines = {
@@ -1533,24 +1545,24 @@ def fate(line):
         return "raises"
     if x.grad is None:
         return "cut"
-    return "right" if x.grad.any() else "zero"
+    return "passes" if x.grad.any() else "zero"
 
 # %% [markdown]
 # And sorted by what became of the gradient:
 
 # %%
 fates = {name: fate(line) for name, line in lines.items()}
-for kind in ("right", "zero", "raises", "cut"):
+for kind in ("passes", "zero", "raises", "cut"):
     print(f"{kind}:")
     names = [name for name, became in fates.items() if became == kind]
     for n in range(0, len(names), 3):
         print("   ", *(f"{name:22}" for name in names[n : n + 3]))
 
 # %% [markdown]
-# Constants do no harm. What answers with whole numbers or with yes and no (indices, classes,
-# comparisons) has no slope, and is cut; steps such as `round` have the slope 0, are
-# recorded, and pass nothing on; what makes a tensor from *values* is cut, with a warning at
-# the most.
+# Constants do no harm in themselves; `//` and `unique` have no backward in PyTorch, and say
+# so. What answers with whole numbers or with yes and no (indices, classes, comparisons) has
+# no slope, and is cut; steps such as `round` have the slope 0, are recorded, and pass
+# nothing on; what makes a tensor from *values* is cut, with a warning at the most.
 #
 # ### Exercise · a logarithm that is safe to train through · 4 minutes, easy
 #
@@ -1656,7 +1668,7 @@ lk.verdicts(
                outside=(x * 2).requires_grad),
     C3_3c=dict(raised=sum(refused.values()), tried=len(refused),
                detached=str(w.grad)),
-    C3_3d=dict(constants=constants.count("right"), tried=len(kinds),
+    C3_3d=dict(constants=constants.count("passes"), tried=len(kinds),
                cut=kinds.count("cut"), zero=kinds.count("zero"),
                raised=kinds.count("raises")),
 )
@@ -1680,7 +1692,7 @@ lk.verdicts(
 #   `grad` where you are not sure.
 # - Suspect a number where a way is cut and another is left, and prove it with `gradcheck`.
 # - Mask in front of the function, so that it never sees what it cannot take.
-# - Detach where a tensor is data for the loss, and nowhere else.
+# - Detach where a tensor is only data for what follows, and nowhere else.
 # - Read from `gradient_report` which parameters a cut has left out.
 #
 # **Keep this**
@@ -1695,7 +1707,7 @@ lk.verdicts(
 # | a NumPy function in `forward` | torch's own, or a `torch.autograd.Function` |
 # | a number for a log or a plot | `loss.item()`, `x.detach().cpu().numpy()` |
 # | proof that a gradient is right | `torch.autograd.gradcheck(f, x)`, in float64 |
-# | the operation that made a NaN | `torch.autograd.set_detect_anomaly(True)` |
+# | the operation whose backward made a NaN | `torch.autograd.set_detect_anomaly(True)` |
 #
 # *You can stop here: this is the end of chapter 03. The next page is [chapter 04, the data
 # pipeline](04_data.ipynb): what a dataset keeps, what its workers repeat, and what padding

@@ -119,11 +119,11 @@ lk.predict("5.1.1")
 lk.trap("5.1.1", validate)
 
 # %% [markdown]
-# `no_grad` stops the recording of gradients and nothing else. The modules still train.
-# In train mode, Dropout sets values to zero, other ones in each call. BatchNorm subtracts
-# the mean of *this batch* and divides by its standard deviation, so one image's score
-# depends on the images beside it. Here is the score that one image gets for its own digit,
-# with Dropout switched off:
+# `no_grad` stops the recording of gradients and nothing else: the modules are still in
+# train mode. There, Dropout sets values to zero, other ones in each call (and enlarges the
+# rest to make up for them). BatchNorm subtracts the mean of *this batch* and divides by its
+# standard deviation, so one image's score depends on the images beside it. Here is the
+# score that one image gets for its own digit, with Dropout switched off:
 
 # %%
 import copy
@@ -168,11 +168,13 @@ for name, module in modules.items():
 
 # %% [markdown]
 # The last one uses the batch in both modes: `eval` has no statistics to go to. `RReLU`
-# draws its slope. `eval` is only a flag; each module decides what to make of it.
+# draws its slope at random in train mode only. `eval` is only a flag; each module decides
+# what to make of it.
 #
 # *In the field.* The code behind a published paper evaluated under `inference_mode` and
 # never called `eval` ([report](https://github.com/ipolharvard/ethos-ares/issues/20)).
-# Validate twice: two numbers that differ are the sign.
+# Validate twice: two numbers that differ are a sign. Two equal ones prove nothing, since
+# BatchNorm answers the same batches alike: look at `model.training` too.
 
 # %% [markdown]
 # ### ★ A look at images from another scanner
@@ -251,8 +253,8 @@ for mode in ("train", "eval"):
 
 # %% [markdown]
 # Far too high: with the mean of a grey batch subtracted, the paper is white again. In use,
-# images come one at a time, in eval mode. **Validation in train mode hides exactly the
-# difference that it should find.**
+# images come one at a time, in eval mode. **Validation in train mode can hide the very
+# difference that it should find**: here a shift that each batch's own mean removes.
 #
 # *In the field.* Without `eval`, says a reader of its code, a benchmark read 99.6 % instead of
 # about 90 % ([report](https://github.com/floodsung/LearningToCompare_FSL/issues/48)); a tree
@@ -444,7 +446,8 @@ lk.trap("5.1.4", fine_tune, fine_tune_fixed)
 # `train()` reaches every module, also those you had put into eval mode, and
 # `requires_grad=False` says nothing about running statistics, which have no gradient
 # ([report](https://github.com/pytorch/pytorch/issues/86590)). In a class of your own,
-# override `train` so that it ends with `self.backbone.eval()`.
+# override `train(self, mode=True)`: `super().train(mode)`, then `self.backbone.eval()`,
+# then `return self`, which `model.eval()` hands on.
 #
 # `mode_report` looks for both faults, this one and the one before, in any model. Give it a
 # few inputs, so that it can try two forwards; it leaves the model as it was.
@@ -764,8 +767,9 @@ lk.verdicts(
 # %% [markdown]
 # ### Does a schedule pay?
 #
-# A scheduler changes `optimizer.param_groups[0]["lr"]`, and nothing else. Whether that is
-# of use, ten epochs on the digits can tell: 1,300 of them to train on, 497 to test.
+# A scheduler changes `lr` in each of `optimizer.param_groups` (`OneCycleLR` and `CyclicLR`
+# the momentum too). Whether that is of use, ten epochs on the digits can tell: 1,300 of
+# them to train on, 497 held out, which serve as validation and as test here.
 
 # %%
 from matplotlib.figure import Figure
@@ -811,7 +815,7 @@ def test(model):
         return F.cross_entropy(scores, labels).item(), right.item()
 
 # %% [markdown]
-# Three rates, each kept constant and each taken down to zero along a cosine; every run
+# Four rates, each kept constant and each taken down to zero along a cosine; every run
 # with five seeds. Both kinds get the same first weights and the same batches.
 
 # %%
@@ -826,7 +830,7 @@ def test_error(rate, kind, seed):
     return 100 * (1 - test(model)[1])
 
 kinds = ("constant", "cosine")
-cases = [(rate, kind) for rate in (0.05, 0.2, 0.5) for kind in kinds]
+cases = [(rate, kind) for rate in (0.05, 0.2, 0.5, 0.8) for kind in kinds]
 errors = {c: [test_error(*c, seed) for seed in range(5)] for c in cases}
 
 # %% [markdown]
@@ -863,7 +867,7 @@ def compared(results):
     return "; ".join(said)
 
 # %% [markdown]
-# Here are the thirty runs:
+# Here are the forty runs:
 
 # %% tags=["volatile", "nbval-ignore-output"]
 lk.show_figure(
@@ -1098,7 +1102,7 @@ def plateau():
 lk.predict("5.2.4")
 
 # %% [markdown]
-# The second version gives it the test loss, once an epoch:
+# The second version gives it the loss on the held-out digits, once an epoch:
 
 # %%
 def plateau_fixed():
@@ -1249,12 +1253,12 @@ print("accuracy", *compared(accuracy).split("; "), sep="\n")
 print("highest loss of 20 steps", *compared(early).split("; "), sep="\n")
 
 # %% [markdown]
-# Two questions, two answers. In the first steps the high rate throws the loss above that
-# of guessing, and warm-up prevents it. The accuracy in the end is another matter: read it
-# off the lines above, where "no clear difference" means that the seeds disagree. And
-# neither way makes the high rate as good as the low one. **Warm-up softens the first
-# steps at a high rate; whether a run gains by it is a measurement**, and one with larger
-# models and longer runs may come out otherwise.
+# Two questions, two answers. In the first steps the high rate throws the loss well above
+# that of guessing; with warm-up it stays close to it. The accuracy in the end is another
+# matter: read it off the lines above, where "no clear difference" means that the seeds
+# disagree. And neither way makes the high rate as good as the low one. **Warm-up softens
+# the first steps at a high rate; whether a run gains by it is a measurement**, and one with
+# larger models and longer runs may come out otherwise.
 
 # %% [markdown]
 # ### Exercise · warm-up and cosine in one function · 10 minutes, medium
@@ -1554,8 +1558,9 @@ lk.trap("5.3.1", read_rows, read_rows_fixed)
 
 # %% [markdown]
 # `clip_grad_norm_` takes all gradients as one long vector. Where its length is over the
-# limit, all of them are multiplied by limit ÷ length: the direction stays. It returns
-# the length *before* that, so with an infinite limit it only measures:
+# limit, all of them are multiplied by limit ÷ length: the direction stays. It returns the
+# length *before* that. With an infinite limit it measures and changes nothing, as long as
+# the length is finite (Inf ÷ Inf is NaN):
 
 # %%
 model, optimizer = reader()
@@ -1849,9 +1854,10 @@ print("clipped before unscaling:", train(clipped_step, AdamW, lr=0.01))
 print("clipped after unscaling: ", train(unscaled_step, AdamW, lr=0.01))
 
 # %% [markdown]
-# No. Adam divides each gradient by its own running size, and a factor that is always
-# there cancels: **Adam hides this fault**. What is left of the limit is that it always
-# acts, and the day somebody goes back to SGD, training stops.
+# No. Adam divides each gradient by its own running size, and a common factor cancels, as
+# long as the gradients stay far above its `eps` of 1e-8: **here Adam hides this fault**. In
+# a large model they fall below it, and Adam slows down too. The limit now always acts, and
+# the day somebody goes back to SGD, training stops.
 #
 # *In the field.* [A U-Net used in many projects](https://github.com/milesial/Pytorch-UNet/issues/468)
 # had it, and so had [a large training framework](https://github.com/Lightning-AI/pytorch-lightning/issues/9599),
@@ -1868,7 +1874,7 @@ def one_step():
 lk.gradient_report(model, step=one_step)
 
 # %% [markdown]
-# ### One bad number among nine thousand
+# ### Two bad numbers among nine thousand
 #
 # The images may be shifted by a learned offset, two numbers that begin at 0. A penalty
 # keeps it short: its length, times 0.1. The gradient of that length at 0 is 0 ÷ 0. Only
@@ -2040,7 +2046,8 @@ timing
 
 # %% [markdown]
 # **Fewer bits are not always faster.** Many GPUs have units for 16-bit products (Tensor
-# Cores), and so have some CPUs; without them the conversions only add work.
+# Cores), and so have some CPUs; without them, or with work too small to fill them, the
+# conversions can cost more than is saved.
 #
 # Now memory, at the peak of forward and backward. Two shapes: many rows through narrow
 # layers, and a few rows through wide ones.
@@ -2196,19 +2203,19 @@ lk.verdicts(
 # - Clip between `backward` and `step`, and choose the limit from logged norms.
 # - Read off a format's range which gradients it holds, and move them with a loss scale.
 # - Write the float16 step in its order: scale, backward, unscale, clip, step, update.
-# - Take bfloat16 where the hardware has it, float16 with a scaler elsewhere, float32
-#   weights always, and measure whether it pays.
+# - Where 16 bits pay, take bfloat16 if the hardware has it, else float16 with a scaler; where
+#   they do not, float32. Keep the weights in float32, and measure.
 #
 # **Keep this**
 #
 # | you want | write |
 # |---|---|
-# | a limit on the gradient | `norm = clip_grad_norm_(model.parameters(), 1.0)` after `backward`, before `step`; log `norm` |
+# | a limit on the gradient | `norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)` after `backward`, before `step`; log `norm` |
 # | no step from NaN | `error_if_nonfinite=True`, or step only if `norm.isfinite()` |
 # | bfloat16 | `with torch.amp.autocast(device.type, dtype=torch.bfloat16):` around forward and loss; no scaler |
 # | float16 | the same with `torch.float16`, and `scaler = torch.amp.GradScaler(device.type)` |
 # | float16 and clipping | `scaler.scale(loss).backward()`, `scaler.unscale_(optimizer)`, clip, `scaler.step(optimizer)`, `scaler.update()` |
-# | accumulation with it | only the backward once a micro-batch, all else once a step |
+# | accumulation with it | per micro-batch: forward, its share of the mean loss, backward; the rest once a step (a second `unscale_` raises) |
 #
 # *You can stop here: this is the end of chapter 05. With one GPU go on with [chapter 07,
 # saving and loading](07_checkpoints.ipynb): runs that stop in the middle, and go on as if

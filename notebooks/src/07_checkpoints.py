@@ -152,7 +152,7 @@ for way, held in kept.items():
     print(f"{way:13}", "follows" if held["head.bias"][0] == 7 else "stays")
 
 # %% [markdown]
-# Copying the dictionary copies the names. A file is a copy too, and survives a crash.
+# Copying the dictionary copies the names. A file is a copy too, and outlives the process.
 #
 # **Fix.** `copy.deepcopy` gives every tensor memory of its own, which no update reaches.
 
@@ -193,6 +193,7 @@ for name, held in ways.items():
 # time series did years later
 # ([report](https://github.com/WenjieDu/PyPOTS/issues/667)). The cure for all of them is
 # one line after the load: measure again, and compare with the best that was noted.
+# `lk.diff_state(model, kept)` says whether `kept` is still the model's own memory.
 
 # %% [markdown]
 # ### ★ A checkpoint from the run on several GPUs
@@ -260,7 +261,8 @@ for kind in ("missing_keys", "unexpected_keys"):
 
 # %% [markdown]
 # **Fix.** Take the prefix off, then state what may be missing. The `assert` compares names,
-# so whatever goes wrong with them is found, this prefix or another.
+# so another prefix is found too. (A new dict loses the state's `_metadata`, its versions;
+# `torch.nn.modules.utils.consume_prefix_in_state_dict_if_present` keeps it.)
 
 # %%
 def load_fixed():
@@ -277,7 +279,7 @@ lk.fix("7.1.2", load_fixed)
 
 # %% [markdown]
 # To print the two lists is common advice, and better than nothing. **A line in a log stops
-# nobody; an `assert` does.**
+# nobody; an `assert` does** (where `python -O` may run, raise instead).
 #
 # **Transfer.** The head is renamed to `out`, and nothing else changes. Seven of nine
 # tensors still fit. How much of the accuracy is left?
@@ -554,7 +556,8 @@ lk.verdicts(
 # |---|---|
 # | the weights of this moment | `copy.deepcopy(model.state_dict())`, or a file |
 # | a copy on the CPU | `value.to("cpu", copy=True)` |
-# | a load that may leave names out | `strict=False`, then `assert missing == [...]` |
+# | a load that may leave names out | `lost, extra = model.load_state_dict(state, strict=False)` |
+# | and then | `assert lost == ["temperature"] and not extra` |
 # | names without the wrapper | `name.removeprefix("module.")` |
 # | a new head | keep what has the same `shape`; assert the rest |
 # | a tensor that is saved, not trained | `self.register_buffer("centres", ...)` |
@@ -567,7 +570,7 @@ lk.verdicts(
 # **After this part you can**
 # - say what a run needs besides its weights, and what each missing piece costs,
 # - keep a checkpoint loadable with `weights_only=True`, and say what a refused one holds,
-# - put building and loading into the one order that is always right,
+# - put building and loading into the one order that suits every scheduler,
 # - prove that a resumed run ends with the same bits as one that ran through,
 # - write a checkpoint so that a kill in the middle of the write loses nothing.
 #
@@ -645,8 +648,8 @@ lk.trap("7.2.1", resume)
 # %% [markdown]
 # Adam divides a running mean of each gradient by the root of a running mean of its square.
 # A new Adam has seen one gradient, so for each weight the two are as good as equal: the
-# first step moves every weight by `lr`, however small its gradient is. The length of the
-# first step, and the share of the weights that move by almost the full `lr`:
+# first step moves a weight by `lr`, however small its gradient is, unless it is zero. The
+# length of the first step, and the share of the weights that move by almost the full `lr`:
 
 # %%
 def first_step(keep):
@@ -669,6 +672,9 @@ for name, (length, share) in first.items():
     print(f"optimizer {name:4}: length {length:.1f}, full steps {share:.1f}")
 
 # %% [markdown]
+# About four in ten weights do not move: their gradient is exactly zero, as that of a pixel
+# that is blank in all 50 images. Nearly all others move by the full `lr`.
+#
 # **Fix.** Save the optimizer's state and load it: then the running means go on where they
 # were, and so do the steps.
 
@@ -716,8 +722,8 @@ for name, times in rises.items():
 # *In the field.* A widely used GAN restarts without it
 # ([question](https://github.com/NVlabs/stylegan2-ada-pytorch/issues/108)); a package for
 # atomic models saw jumps that undid most of the training
-# ([report](https://github.com/metatensor/metatrain/issues/203)). `diff_state` (part 7.1)
-# shows whether a file holds a state that fits the optimizer.
+# ([report](https://github.com/metatensor/metatrain/issues/203)). Whether a state fits is
+# shown by `lk.diff_state(optimizer, path, key="optimizer")` (more of it in part 7.3).
 
 # %% [markdown]
 # ### ★ A number among the tensors
@@ -742,8 +748,8 @@ lk.trap("7.2.2", keep_best)
 
 # %% [markdown]
 # `np.mean` returns an `np.float64`, which looks like a number and is pickled as a call of a
-# NumPy function. `torch.save` writes anything; the restricted reader builds tensors and
-# plain Python values, and calls nothing else. What passes, and what does not:
+# NumPy function. `torch.save` writes whatever can be pickled; the restricted reader builds
+# tensors and plain Python values, and calls nothing else. What passes, and what does not:
 
 # %%
 import argparse
@@ -885,9 +891,10 @@ lk.predict("7.2.3")
 lk.trap("7.2.3", go_on)
 
 # %% [markdown]
-# Making a scheduler is not harmless: it takes its first step, and writes the rate of step 0
-# into the optimizer, over the one just loaded. Its own state, loaded afterwards, is a
-# counter. And a cosine computes each rate *from the one before*, so it never comes back.
+# Making a scheduler is not harmless: it takes its first step. Most kinds write the rate of
+# step 0 into the optimizer, over the one just loaded. The scheduler's own state, loaded
+# afterwards, has counters and base rates, and writes no rate back. And a cosine computes
+# each rate *from the one before*, so what is wrong here stays wrong.
 
 # %%
 states = torch.load(file.with_name("schedule.pt"), weights_only=True)
@@ -956,8 +963,9 @@ for name, count in early.items():
     print(f"{name:18} early: {count:2} wrong   made first: {late[name]}")
 
 # %% [markdown]
-# Some never recover, some are off for one step, some do not mind. The order "make, then
-# load" is right for all of them, and needs no list.
+# Some never recover, some are off for one step, some do not mind: a new CosineAnnealingLR
+# or StepLR leaves the rate that it finds; above, the warm-up and SequentialLR wrote over
+# it. The order "make, then load" is right for all of them, and needs no list.
 #
 # *In the field.* Known for SequentialLR
 # ([report](https://github.com/pytorch/pytorch/issues/119168)), and mended by this order in
@@ -1032,9 +1040,11 @@ again = torch.randperm(len(x))[:4].tolist()
 print("epoch 0:", orders[0], " epoch 15:", orders[15], " resumed:", again)
 
 # %% [markdown]
-# Python's `random`, NumPy and each GPU have a state of their own:
-# `random.getstate()`, `np.random.get_state()` (its array as a tensor),
-# `torch.cuda.get_rng_state_all()`.
+# Python's `random`, NumPy and each GPU have a state of their own: `random.getstate()`,
+# `np.random.get_state()` (its array as a tensor), `torch.cuda.get_rng_state_all()`. So has
+# each `torch.Generator` that you made, for a loader for instance: `generator.get_state()`.
+# A checkpoint in the middle of an epoch also needs the number of batches that are done. A
+# GradScaler and a running average of the weights (EMA) have a `state_dict` too.
 
 # %% [markdown]
 # ### The same file, loaded to the device
@@ -1132,9 +1142,10 @@ def tidy_fixed():
 lk.trap("7.2.6", tidy, tidy_fixed)
 
 # %% [markdown]
-# With other shapes the load still passes, and the next `step` raises
-# ([one program](https://github.com/X-LANCE/text2sql-lgesql/issues/18)); with equal ones
-# nothing does. What else `load_state_dict` of an optimizer does without a word:
+# With other shapes the load still passes, and the next `step` usually raises ([one
+# program](https://github.com/X-LANCE/text2sql-lgesql/issues/18)); with equal ones, or with
+# `fused=True`, nothing does. What else `load_state_dict` of an optimizer does without a
+# word:
 
 # %%
 _, other = make(["query", "key"])
@@ -1150,8 +1161,9 @@ print("made with lr 0.5, now", other.param_groups[0]["lr"])
 print("loaded into bfloat16:", kept, "  state_dict() is live:", alias)
 
 # %% [markdown]
-# The saved rate replaces the one you passed, the state takes the weights' dtype, and
-# `state_dict()` without a copy goes on changing, as in part 7.1.
+# The saved rate replaces the one you passed; the state takes the weights' dtype, all but
+# `step`. `state_dict()` without a copy goes on changing, as in part 7.1. And unlike a
+# model, an optimizer keeps the very tensors that it loads: load `copy.deepcopy(state)`.
 
 # %% [markdown]
 # ### Killed while it saves
@@ -1163,28 +1175,31 @@ print("loaded into bfloat16:", kept, "  state_dict() is live:", alias)
 target = Path(folder.name) / "last.pt"
 def killed():
     torch.save(state | {"epoch": 3}, target)
-    whole = target.read_bytes()
-    target.write_bytes(whole[:4000])
+    new = io.BytesIO()
+    torch.save(state | {"epoch": 4}, new)
+    target.write_bytes(new.getvalue()[:4000])
     return torch.load(target, weights_only=True)["epoch"]
 
 lk.predict("7.2.7")
 
 # %% [markdown]
-# The second version writes beside it. `os.replace(new, target)` would come next, and moves
-# the name in one step; it is never reached.
+# The second version writes beside it. `os.replace(beside, target)` would come next, and
+# moves the name in one step; it is never reached.
 
 # %%
 def killed_fixed():
     torch.save(state | {"epoch": 3}, target)
-    whole, new = target.read_bytes(), target.with_suffix(".new")
-    new.write_bytes(whole[:4000])
+    new, beside = io.BytesIO(), target.with_suffix(".new")
+    torch.save(state | {"epoch": 4}, new)
+    beside.write_bytes(new.getvalue()[:4000])
     return torch.load(target, weights_only=True)["epoch"]
 
 lk.trap("7.2.7", killed, killed_fixed)
 
 # %% [markdown]
-# That is the message people search for. Whoever *catches* the error should know that its
-# type depends on where the write broke off. Of 40 places, evenly spread over the file:
+# That is the message people search for, and for a large file nearly always the one. A short
+# rest, up to some 64 kB, gives others, so do not catch one type only. This file has about
+# 60 kB; cut at 40 places, evenly spread over it:
 
 # %% tags=["nbval-ignore-output"]
 torch.save(state, target)
@@ -1208,7 +1223,7 @@ print(*(f"{name}: {count}" for name, count in errors.most_common()), sep="  ")
 #
 # - With Adam, save *the model*. How many steps until the loss is back?
 # - Find an optimizer that does not need its state. Does it end with the same weights?
-# - Which choice draws no second line at all?
+# - Which choices never leave the grey line?
 
 # %% tags=["nbval-ignore-output"]
 lk.explore("7.2-resume")
@@ -1255,7 +1270,8 @@ Checkpoint = lk.check("7.2-resume", Checkpoint)
 # %% [markdown]
 # ### What the article says, and what this page measured
 #
-# First what Adam keeps, and what of a `LambdaLR` is saved:
+# First what Adam keeps, and what of a `LambdaLR` is saved. (`None`: the function is not
+# saved, so the restarted script must give the same one.)
 
 # %%
 entries = sorted(state["optimizer"]["state"][0])
@@ -1305,13 +1321,13 @@ lk.verdicts(
 #
 # | you want | write |
 # |---|---|
-# | to go on training | model, optimizer, scheduler, GradScaler, averages, `epoch + 1` |
-# | the same run, bit for bit | also every random state: torch, CUDA, `random`, NumPy |
+# | to go on training | model, optimizer, scheduler, GradScaler, EMA weights, `epoch + 1` |
+# | the same run, bit for bit | also each random state: torch, CUDA, `random`, NumPy, your generators |
 # | a number in a checkpoint | `float(best)`, never an `np.float64` |
 # | to load | `torch.load(path, map_location="cpu", weights_only=True)` |
 # | the right order | make model, `.to(device)`, optimizer, scheduler; then load |
 # | a state that survives reordering | `Adam(model.named_parameters())`, and match names |
-# | a save that survives a kill | `torch.save(state, new)`, `os.replace(new, path)` |
+# | a save that survives a kill | `torch.save(state, new)` beside it, `os.replace(new, path)` |
 # | to let in one class | `with torch.serialization.safe_globals([Class]):` |
 #
 # *You can stop here. The next part, 7.3, starts with a checkpoint that was saved on a
@@ -1475,9 +1491,10 @@ for assign in (False, True):
 # %% [markdown]
 # The optimizer holds the parameters that were there when it was made, and these are no
 # longer in the model. No error, and training changes nothing. Load first, then make the
-# optimizer; the documentation of `load_state_dict` says so, in a warning. What
-# `assign=True` is for: a model that was built on `meta`, without values, has nothing that
-# could be copied into.
+# optimizer; the documentation of `load_state_dict` says so, in a warning. (The order of
+# part 7.2 is for a load that copies, the default.) What `assign=True` is for: a model that
+# was built on `meta`, without values, has nothing that could be copied into. What the file
+# lacks, a buffer with `persistent=False` for instance, stays on `meta`: make it anew.
 
 # %%
 with torch.device("meta"):
@@ -1767,8 +1784,8 @@ lk.verdicts(
 # | to load into a model on `meta` | `load_state_dict(state, assign=True)`, then the optimizer |
 # | to save a part of a tensor | `torch.save(x[:10].clone(), path)` |
 # | to save a compiled model | the state of the model inside, or `model.compile()` |
-# | to load what a wrapper saved | `{k.removeprefix("_orig_mod."): v for k, v in state.items()}` |
-# | to see first what would be loaded | `lk.diff_state(model, path)` |
+# | a name without wrappers | `name.replace("_orig_mod.", "").removeprefix("module.")` |
+# | to see first what would be loaded | `lk.diff_state(model, path, key="model")` |
 # | to see what a file would call | `torch.serialization.get_unsafe_globals_in_checkpoint(path)` |
 #
 # ### The chapter in five lines
@@ -1777,11 +1794,12 @@ lk.verdicts(
 #   and assert that every name found its place (7.1).
 # - A run goes on as if nothing had happened only if everything was saved that it reads:
 #   weights, optimizer, scheduler, scaler, random states, the place in the data. Build all
-#   of it first, then load (7.2).
+#   of it first, then load (7.2; with `assign=True` the optimizer comes after the load, 7.3).
 # - Write to a temporary file and rename it, so that there is always a whole one (7.2).
 # - A file carries devices, whole storages, prefixes and possibly a program with it: say
 #   where it shall go, clone, compare names, leave `weights_only` on (7.3).
-# - `lk.diff_state(model, path)` tells all of that before you load (7.1–7.3).
+# - `lk.diff_state(model, path)` compares names, shapes, dtypes and devices before you load; of
+#   a whole checkpoint say which entry, `key="model"` (7.1–7.3).
 #
 # *You can stop here: this is the end of chapter 07. On the core route chapter 08 comes next,
 # performance: what a step costs in time and memory, and how to measure that honestly.*

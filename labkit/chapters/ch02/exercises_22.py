@@ -155,7 +155,7 @@ EXERCISES = [
         minutes=8,
         difficulty="medium",
         deliver="all squared distances, shape (N, M), within four times the result's "
-        "bytes and off by at most 0.01",
+        "bytes, and those below 1000 off by at most 0.01",
         reference=answers.pairwise,
         tests=(
             by_definition,

@@ -20,9 +20,10 @@ TRAPS: list[Trap] = [
         raises((AssertionError, RuntimeError), NO_GPU),
         "What does `move` do on a machine without a GPU?",
         {
-            "it raises": "Right: the name of a device is an order, and never falls back.",
-            "it leaves the tensor on the CPU, with a warning": "Nothing in PyTorch "
-            "falls back by itself: `.to` goes where it is told, or raises.",
+            "it raises": "Right: a move to a device that is not there never falls back.",
+            "it leaves the tensor on the CPU, with a warning": "Some features do so "
+            "(autocast, pinning). A move does not: `.to` goes where it is told, or "
+            "raises.",
             "it leaves the tensor on the CPU and says nothing": "That is what the "
             "fixed line does, since it asks first. `.to` itself does not ask.",
         },
@@ -36,10 +37,10 @@ TRAPS: list[Trap] = [
         {
             "nothing: it raises": "Right: an operator wants its operands on one device "
             "and moves none of them by itself.",
-            "a tensor on the second device": "PyTorch copies nothing from one device to "
-            "another unasked: the copy could cost far more than the sum.",
-            "a tensor on the CPU": "For that, `x` would have to be copied back, and "
-            "PyTorch copies nothing between devices unasked.",
+            "a tensor on the second device": "An addition copies no operand to another "
+            "device: the copy could cost far more than the sum.",
+            "a tensor on the CPU": "For that, `x` would have to be copied back, and an "
+            "addition copies no operand between devices.",
         },
         claims=("C2.3f", "C2.3g"),
         core=True,

@@ -17,7 +17,8 @@ def divided(m: dict[str, Any]) -> str:
     return (
         f"{m['undivided']:g} times as long without the division by 4, for a mean; a sum "
         f"needs the number of samples, and ÷ 4 leaves it {m['summed']:g} times too long. "
-        f"After 50 steps of SGD the weights are {m['sgd']:.0%} apart, of Adam less than 1%"
+        f"After 50 steps of SGD the weights are {m['sgd']:.0%} apart, of Adam, without "
+        "clipping and decay, less than 1%"
     )
 
 

@@ -171,9 +171,10 @@ EXERCISE = Exercise(
         "The slope of the inner `where` is 0 for the replaced entries, so nothing flows "
         "back to them.",
     ),
-    why="The inner `where` stands in front of the logarithm, so every slope is finite, "
-    "and 0 times a finite slope is 0. The outer one sets the value. (Here `log(1)` is 0 "
-    "already, so it could be left out; for a square root or a quotient it could not.)",
+    why="The inner `where` sends 0 to each `x` that it has replaced, whatever comes back, "
+    "and the 1 keeps the logarithm's slope finite. The outer one sets the value. (Here "
+    "`log(1)` is 0 already, so it could be left out; for a square root or a quotient it "
+    "could not.)",
     wrong=(
         Wrong(mask_after, "the gradient is NaN"),
         Wrong(epsilon, "a number added inside"),

@@ -26,8 +26,8 @@ TRAPS = [
                 "additions."
             ),
             "about 0.13 MB: nobody called `backward`, so nothing is kept": (
-                "The forward saves; `backward` only uses it and frees it. Without a "
-                "`backward` all of it stays."
+                "The forward saves, whether a `backward` follows or not. What it saved "
+                "lives as long as somebody holds the graph, and `total` does."
             ),
             "about 0.3 MB: the sum keeps its last two terms": (
                 "`total` is added to 30 times, and each addition leads to the one before "
@@ -54,8 +54,8 @@ TRAPS = [
                 "state, and nothing cuts it there."
             ),
             "it returns the last loss, and each chunk takes longer than the last": (
-                "That is what would happen if the graphs were kept. `backward` frees what "
-                "its nodes saved."
+                "The graphs would have to be kept for that, and `backward` frees what its "
+                "nodes saved. Even kept they would not do: see what `step` does to them."
             ),
         },
         core=True,

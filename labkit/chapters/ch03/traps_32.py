@@ -93,7 +93,8 @@ TRAPS = [
                 "It is small and counts as much as the others: that is the fault."
             ),
             "3: it is four times as long": (
-                "That is without the division. By four it was divided."
+                "It would be 3 for equal batches without the division. By four it was "
+                "divided."
             ),
         },
         claims=("C3.2c", "E3.1"),
@@ -137,7 +138,7 @@ TRAPS = [
             ),
             "it lists a norm of 0 for the second head": (
                 "A gradient of zeros would be a statement about the loss. None says that "
-                "nobody has asked."
+                "nothing has arrived since it was cleared."
             ),
             "it lists the heads that are in the loss": (
                 "`named_parameters` lists all that are registered, used or not."

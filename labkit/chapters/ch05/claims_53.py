@@ -59,8 +59,8 @@ CLAIMS: list[Claim] = [
         article="(Clipping is shown, and then an AMP loop; how the two go together is not "
         "said.)",
         measured="clipped before `unscale_`, the norm is {factor:,} times too large, and "
-        "so the step as many times too small: SGD ends at a loss of {broken_sgd} instead "
-        "of {right_sgd}, AdamW hides it ({broken_adam}, {right_adam})",
+        "the limit of 1 works like one of 1 ÷ {factor:,}: SGD ends at a loss of "
+        "{broken_sgd} instead of {right_sgd}, AdamW hides it ({broken_adam}, {right_adam})",
         agrees=lambda m: (
             m["factor"] > 60000
             and m["broken_sgd"] > 2 > 1 > m["right_sgd"]

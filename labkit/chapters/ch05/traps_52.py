@@ -77,8 +77,8 @@ TRAPS: list[Trap] = [
             "without a new best loss are soon found.",
             "`0.1`: the loss falls from epoch to epoch": "It does, on average; the "
             "scheduler is shown single batches, and a lucky one is hard to beat.",
-            "`0.01`: one cut at most in ten epochs": "That would be so if it were called "
-            "once an epoch; it was called 130 times.",
+            "`0.01`: one cut at most in ten epochs": "Ten calls have room for two cuts; "
+            "but it is called once a batch, 130 times.",
         },
     ),
     Trap(

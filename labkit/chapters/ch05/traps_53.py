@@ -76,8 +76,8 @@ TRAPS: list[Trap] = [
             "times too large.",
             "about 0.5": "The scale cancels without clipping; a fixed limit between "
             "scaling and unscaling does not.",
-            "about 1: a little slower, since it is clipped more often": "Not a little: "
-            "each step becomes shorter by the whole factor.",
+            "about 1: a little slower, since it is clipped more often": "Not a little: on "
+            "the true gradients the limit of 1 works like one of 1 ÷ 65,536.",
             "`nan`": "Scaled gradients are large, and clipping makes them small; nothing "
             "overflows.",
         },

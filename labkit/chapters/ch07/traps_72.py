@@ -23,8 +23,9 @@ TRAPS: list[Trap] = [
         ),
         choices={
             "more than twice as high": (
-                "Right: the weights are back, and Adam is not. Its first steps move each "
-                "weight by the full learning rate, as at the beginning of the training."
+                "Right: the weights are back, and Adam is not. Its first steps move "
+                "nearly every weight that has a gradient by the full learning rate, as at "
+                "the beginning of the training."
             ),
             "it stays about the same: the weights are the model": (
                 "They are the model, but not the training. The new optimizer knows "
