@@ -105,18 +105,18 @@ def trial(name: str, run: Callable[[], str], runs: int) -> None:
     """Print a row: seconds, failures, and what was left after a run."""
     spinning = {child.pid for child in psutil.Process().children()}
     before = set(os.listdir(tempfile.gettempdir()))
-    seconds, failed, stayed = [], [], []
+    seconds, failed, stayed = [], [], set()
     for _ in range(runs):
         start = time.monotonic()
         said = run()
         seconds.append(time.monotonic() - start)
         failed += [said] if said else []
-        stayed += left(before, spinning)
+        stayed.update(left(before, spinning))
     print(
         f"| {name} | {runs} | {min(seconds):.1f} | {median(seconds):.1f} | "
         f"{max(seconds):.1f} | {len(failed)} | {len(stayed)} |",
         *failed,
-        *stayed,
+        *sorted(stayed),
         sep="\n",
         flush=True,
     )
