@@ -35,7 +35,7 @@ except ModuleNotFoundError:
     sys.path.insert(0, str(root))
 
 # %% [markdown]
-# The environment of this page, in one line:
+# The environment of this page, in one line (run the folded cell above first):
 
 # %% tags=["nbval-ignore-output", "volatile"]
 import numpy as np

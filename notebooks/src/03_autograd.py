@@ -36,7 +36,7 @@ except ModuleNotFoundError:
     sys.path.insert(0, str(root))
 
 # %% [markdown]
-# The environment of this page, in one line:
+# The environment of this page, in one line (run the folded cell above first):
 
 # %% tags=["nbval-ignore-output", "volatile"]
 import numpy as np
@@ -1303,7 +1303,8 @@ for name, mask in (after | before).items():
     print(f"{name:13}", *(f"{n}: {what:5}" for n, what in said.items()))
 
 # %% [markdown]
-# What comes after the function is too late, all of it.
+# What comes after the function is too late, all of it. The same hides in a length: at 0 the
+# gradient of `x.square().sum().sqrt()` is NaN, where `x.norm()` gives 0.
 #
 # **Transfer.** A batch of 64 rows goes through a linear layer, and one of the results is
 # negative. How many of the layer's three weights get a NaN?

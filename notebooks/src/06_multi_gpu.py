@@ -37,7 +37,7 @@ except ModuleNotFoundError:
     sys.path.insert(0, str(root))
 
 # %% [markdown]
-# The environment of this page, in one line:
+# The environment of this page, in one line (run the folded cell above first):
 
 # %% tags=["nbval-ignore-output", "volatile"]
 import numpy as np
@@ -1370,7 +1370,8 @@ lk.trap("6.3.1", saved_by_rank_0)
 # In training, BatchNorm uses the mean and variance of the batch in front of it, that of
 # **this rank**: nothing is exchanged. In evaluation it uses what it kept, and that is not
 # averaged over the ranks either: before each forward of training DDP copies rank 0's buffers
-# over all others. Look at one channel, the one that the brightness changes most:
+# over all others. (Its argument `forward_sync_buffers` says whether; before PyTorch 2.13 it
+# was `broadcast_buffers`.) Look at one channel, the one that the brightness changes most:
 
 # %%
 clinic = [rank["clinics"] for rank in learned]

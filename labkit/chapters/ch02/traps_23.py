@@ -186,7 +186,9 @@ CLAIMS: list[Claim] = [
         "incomplete",
         "Calling `.cuda()` in the loader's workers costs efficiency.",
         "the cost is not measured here; but where the main process uses CUDA, a forked "
-        "worker cannot use it at all: torch's source raises “{message}”",
+        "worker cannot use it at all: torch's source raises “{message}”. Return CPU "
+        "tensors; `pin_memory=True` and `.to(device, non_blocking=True)` in the loop move "
+        "them",
         lambda m: "Cannot re-initialize CUDA in forked subprocess" in m["message"],
         "https://docs.pytorch.org/docs/stable/notes/multiprocessing.html",
     ),
