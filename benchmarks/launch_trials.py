@@ -1,7 +1,7 @@
 """What launches and page runs leave behind while other programs keep the cores busy.
 
 `python -m benchmarks.launch_trials` makes 20 launches on 2 and 20 on 4 ranks beside one
-busy core, and looks after each for processes, ports and files that stayed.  With
+busy core, and looks after each for processes and files that stayed.  With
 `--pages 06_multi_gpu 07_checkpoints` it runs whole pages instead, `--runs` times each.
 """
 

@@ -963,10 +963,15 @@ for name, (left, right) in cases.items():
 
 # %% [markdown]
 # Both operands stretched, one stretched, one stretched along the whole batch (two axes of
-# stride 0 do merge), and one without a batch. `einsum` helped above since the operands
-# share no batch axis: in the second case it takes 2.0 as well. (Its result is not
-# contiguous.)
-#
+# stride 0 do merge), and one without a batch. `einsum` helped in the first case since the
+# operands share no batch axis. In the second they do:
+
+# %%
+by_einsum = peak_of(lambda: torch.einsum("shtf,hfg->shtg", full, heads))
+print(f"einsum, second case: {by_einsum / full.nbytes:.1f}")
+print("contiguous, first case:", per_head_einsum().is_contiguous())
+
+# %% [markdown]
 # *In the field.* One product took [40
 # GB](https://github.com/pytorch/pytorch/issues/154128); another took [66 GiB, and 2 GiB with
 # `einsum`](https://github.com/pytorch/pytorch/issues/149302).
@@ -1083,25 +1088,31 @@ for name, forward in tries.items():
 # through eight layers, with `nn.ReLU()` and with `nn.ReLU(inplace=True)`:
 
 # %%
-def bytes_of_forward(inplace):
+def bytes_of_forward(activation):
     model, batch = nn.Sequential(), torch.randn(1024, 256)
     for _ in range(8):
-        model.extend([nn.Linear(256, 256), nn.ReLU(inplace)])
+        model.extend([nn.Linear(256, 256), activation])
     with lk.track_memory() as memory:
         loss = model(batch).sum()
     stays = memory.live_bytes - loss.nbytes
     return {"peak": memory.peak_bytes, "kept": stays}
 
-plain, inplace = bytes_of_forward(False), bytes_of_forward(True)
+plain, inplace = bytes_of_forward(nn.ReLU()), bytes_of_forward(nn.ReLU(True))
 for name, taken in {"ReLU()": plain, "ReLU(inplace=True)": inplace}.items():
     peak, stays = taken["peak"] / 1e6, taken["kept"] / 1e6
     print(f"{name:19} peak {peak:.1f} MB, for the backward {stays:.1f} MB")
 
 # %% [markdown]
 # **With a ReLU, in place saves one tensor for a moment**: its result is kept either way. It
-# is another matter with `nn.LeakyReLU`: it saves its input, but in place its result, so
-# `inplace=True` takes about half of what the backward of these layers needs.
-#
+# is another matter with `nn.LeakyReLU`, which saves its input, but in place its result:
+
+# %%
+for inside in (False, True):
+    taken = bytes_of_forward(nn.LeakyReLU(inplace=inside))
+    stays = taken["kept"] / 1e6
+    print(f"LeakyReLU(inplace={inside!s}): for the backward {stays:.1f} MB")
+
+# %% [markdown]
 # *In the field.* An upgrade of PyTorch turned [three in-place
 # operations](https://github.com/vislearn/FrEIA/pull/164) into this error; [`sigmoid` raises
 # where the same function written out does
@@ -1549,9 +1560,9 @@ print("x.new_zeros gives    ", by_tensor)
 # `torch.tensor([0.5])`? The last two were made on the CPU.
 
 # %% tags=["nbval-ignore-output"]
-def added_to_second(operand):
+def added_to_second(operand, x=torch.ones(3, device=second)):
     try:
-        return (torch.ones(3, device=second) + operand).device.type
+        return (x + operand).device.type
     except RuntimeError as error:
         return type(error).__name__
 
@@ -1563,10 +1574,14 @@ accepted = {
 print(accepted)
 
 # %% [markdown]
-# A CPU tensor without axes (0-dim) counts as a number in `+` and its like. (One on a GPU
-# does not: added to a CPU tensor with axes, it raises.) One pair of brackets more, and it
-# raises.
-#
+# A CPU tensor without axes (0-dim) counts as a number in `+` and its like. One pair of
+# brackets more, and it raises. One on another device is no number either:
+
+# %% tags=["nbval-ignore-output"]
+elsewhere = added_to_second(torch.tensor(0.5, device=second), torch.ones(3))
+print("scalar there, vector here:", elsewhere)
+
+# %% [markdown]
 # *In the field.* Position tables and masks are the usual suspects, since they are made from a length inside `forward`:
 # [a Transformer's positional encoding](https://github.com/wingedsheep/transformer/issues/4) is one of many. A unit test
 # that calls the module once on `meta` finds most such lines on any machine, and the exercise below does that. Not all:

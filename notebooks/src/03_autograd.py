@@ -1201,10 +1201,18 @@ lk.trap("3.3.2", find_angle, find_angle_fixed)
 
 # %% [markdown]
 # `torch.tensor` makes a leaf out of values, whatever they came from; `torch.stack` and
-# `torch.cat` are recorded. Newer versions of PyTorch warn at this line ("Converting a
-# tensor with requires_grad=True to a scalar"), once a process; this page has switched it
-# off, as many logs do.
-#
+# `torch.cat` are recorded. Newer versions of PyTorch warn at the first version's line, once
+# a process; this page has switched it off, as many logs do. What they say:
+
+# %%
+torch.set_warn_always(True)
+with warnings.catch_warnings(record=True) as heard:
+    warnings.simplefilter("always")
+    torch.tensor([torch.ones((), requires_grad=True)])
+torch.set_warn_always(False)
+print(*(str(warning.message)[:60] for warning in heard[:1]))
+
+# %% [markdown]
 # *In the field.* [A loss that should have balanced the experts
 # of a model](https://github.com/laekov/fastmoe/issues/49) was built this way, and never
 # did anything.
@@ -1303,9 +1311,18 @@ for name, mask in (after | before).items():
     print(f"{name:13}", *(f"{n}: {what:5}" for n, what in said.items()))
 
 # %% [markdown]
-# What comes after the function is too late, all of it. The same hides in a length: at 0 the
-# gradient of `x.square().sum().sqrt()` is NaN, where `x.norm()` gives 0.
-#
+# What comes after the function is too late, all of it. The same hides in a length that is
+# written out, at 0:
+
+# %%
+lengths = {"written out": lambda x: x.square().sum().sqrt(),
+           "norm": torch.norm}
+for name, length in lengths.items():
+    x = torch.zeros(3, requires_grad=True)
+    length(x).backward()
+    print(f"{name:12}", x.grad.tolist())
+
+# %% [markdown]
 # **Transfer.** A batch of 64 rows goes through a linear layer, and one of the results is
 # negative. How many of the layer's three weights get a NaN?
 

@@ -2377,7 +2377,15 @@ print("all places: {:.2f}, letters only: {:.2f}".format(*norms))
 
 # %% [markdown]
 # `values[mask]` keeps the letters of all names and no pad, and BatchNorm takes one letter a
-# row. Now a GRU: how far is a name's last state from the one that it has when it is read
+# row. What comes out has lost its places; an assignment by the same mask gives them back:
+
+# %%
+out = torch.zeros_like(values)
+out[mask] = nn.BatchNorm1d(1)(values[mask][:, None])[:, 0]
+print("letters:", values[mask].shape, " back in their places:", out.shape)
+
+# %% [markdown]
+# Now a GRU: how far is a name's last state from the one that it has when it is read
 # alone, at most?
 
 # %%

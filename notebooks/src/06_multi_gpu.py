@@ -1636,8 +1636,22 @@ for n, rank in enumerate(starts):
 
 # %% [markdown]
 # **One line is right for both purposes**: `torch.manual_seed(seed + rank)`, at the top. What
-# has to be the same on all ranks, such as a `random_split` into training and validation, then
-# needs a generator of its own: `generator=torch.Generator().manual_seed(seed)`.
+# has to be the same on all ranks, such as a split into training and validation, then needs a
+# generator of its own. The samples for validation, on rank 0 and on rank 1:
+
+# %%
+from torch.utils.data import random_split
+
+def held_out(rank, **options):
+    torch.manual_seed(0 + rank)
+    return sorted(random_split(range(10), [7, 3], **options)[1].indices)
+
+print("seeded by rank:", [held_out(rank) for rank in (0, 1)])
+alike = [held_out(rank, generator=torch.Generator().manual_seed(0))
+         for rank in (0, 1)]
+print("own generator: ", alike)
+
+# %% [markdown]
 # Readers of [nanoGPT](https://github.com/karpathy/nanoGPT/issues/22) have asked why that is
 # no fault.
 
@@ -1894,22 +1908,29 @@ lk.fix("6.3.7", lambda: logged)
 # %% [markdown]
 # **Transfer.** In each epoch rank 0 saves, and calls `dist.barrier()` under its guard; at the
 # end of the epoch all ranks call another. Collectives of one kind meet in the order in which
-# they are called (part 6.2). Three epochs, and for now nothing but these barriers: which calls
-# meet, and when does it hang?
+# they are called (part 6.2). Three epochs, first with nothing but these barriers, then with a
+# backward in each epoch: which calls meet, and when does it hang?
 
 # %%
 from itertools import zip_longest
 
-zero = ["after the save", "end of the epoch"] * 3
-one = ["end of the epoch"] * 3
-for n, (a, b) in enumerate(zip_longest(zero, one, fillvalue="nothing"), 1):
-    print(f"{n}. rank 0: {a:18} rank 1: {b}")
+def meetings(*epoch):
+    zero = [*epoch, "after the save", "end of the epoch"] * 3
+    one = [*epoch, "end of the epoch"] * 3
+    pairs = zip_longest(zero, one, fillvalue="nothing")
+    for n, (a, b) in enumerate(pairs, 1):
+        print(f"{n}. rank 0: {a:18} rank 1: {b}")
+        if "nothing" in (a, b) or ("backward" in (a, b) and a != b):
+            print("   here it hangs")
+            break
+
+meetings()
+meetings("backward")
 
 # %% [markdown]
-# So it would go on, and at the very end rank 0 would be alone. In a DDP training it stops
-# earlier: after call 1 rank 1 is in the first backward of the second epoch and needs rank 0,
-# which waits at the end of the first for rank 1. Either way **it hangs later than where it is
-# wrong.**
+# With barriers alone it goes on until rank 1 has none left. In a training rank 1 is let into
+# the second epoch, and its first backward needs rank 0, which waits at the end of the first
+# for rank 1. Either way **it hangs later than where it is wrong.**
 #
 # **With nccl this trap can hang later as well.** Its barrier [is itself an
 # all-reduce](https://github.com/pytorch/pytorch/issues/140257), of one number, so the two calls

@@ -649,7 +649,8 @@ lk.trap("7.2.1", resume)
 # Adam divides a running mean of each gradient by the root of a running mean of its square.
 # A new Adam has seen one gradient, so for each weight the two are as good as equal: the
 # first step moves a weight by `lr`, however small its gradient is, unless it is zero. The
-# length of the first step, and the share of the weights that move by almost the full `lr`:
+# length of the first step, and the shares of the weights that move by almost the full `lr`,
+# and not at all:
 
 # %%
 def first_step(keep):
@@ -661,19 +662,20 @@ def first_step(keep):
     torch.manual_seed(1)
     train(model, optimizer, steps=1)
     moved = nn.utils.parameters_to_vector(model.parameters()).detach() - start
-    return moved.norm().item(), (moved.abs() > 0.0099).float().mean().item()
+    full = (moved.abs() > 0.0099).float().mean().item()
+    return moved.norm().item(), full, (moved == 0).float().mean().item()
 
 # %% [markdown]
 # With the saved state, and with a new one:
 
 # %%
 first = {name: first_step(name == "kept") for name in ("kept", "new")}
-for name, (length, share) in first.items():
-    print(f"optimizer {name:4}: length {length:.1f}, full steps {share:.1f}")
+for name, (length, full, none) in first.items():
+    print(f"{name:4}: length {length:.1f}, full {full:.1f}, none {none:.1f}")
 
 # %% [markdown]
-# About four in ten weights do not move: their gradient is exactly zero, as that of a pixel
-# that is blank in all 50 images. Nearly all others move by the full `lr`.
+# With a new optimizer nearly all weights move by the full `lr`, or not at all: these have a
+# gradient of exactly zero, as that of a pixel that is blank in all 50 images.
 #
 # **Fix.** Save the optimizer's state and load it: then the running means go on where they
 # were, and so do the steps.
@@ -1143,9 +1145,8 @@ lk.trap("7.2.6", tidy, tidy_fixed)
 
 # %% [markdown]
 # With other shapes the load still passes, and the next `step` usually raises ([one
-# program](https://github.com/X-LANCE/text2sql-lgesql/issues/18)); with equal ones, or with
-# `fused=True`, nothing does. What else `load_state_dict` of an optimizer does without a
-# word:
+# program](https://github.com/X-LANCE/text2sql-lgesql/issues/18)); with equal ones nothing
+# does. What else `load_state_dict` of an optimizer does without a word:
 
 # %%
 _, other = make(["query", "key"])
@@ -1161,9 +1162,22 @@ print("made with lr 0.5, now", other.param_groups[0]["lr"])
 print("loaded into bfloat16:", kept, "  state_dict() is live:", alias)
 
 # %% [markdown]
-# The saved rate replaces the one you passed; the state takes the weights' dtype, all but
-# `step`. `state_dict()` without a copy goes on changing, as in part 7.1. And unlike a
-# model, an optimizer keeps the very tensors that it loads: load `copy.deepcopy(state)`.
+# The saved rate replaces the one you passed; the state takes the weights' dtype, and
+# `state_dict()` without a copy goes on changing, as in part 7.1. Does a model or an
+# optimizer keep the very tensors that it loads?
+
+# %%
+held = other.state[other.param_groups[0]["params"][0]]
+print("the optimizer keeps them:",
+      held["exp_avg"] is saved["optimizer"]["state"][0]["exp_avg"])
+weights = {name: value.clone() for name, value in model.state_dict().items()}
+model.load_state_dict(weights)
+parameters = dict(model.named_parameters())
+print("the model keeps them:    ",
+      any(parameters[n].data_ptr() == weights[n].data_ptr() for n in weights))
+
+# %% [markdown]
+# A state that is to be loaded more than once is therefore loaded as `copy.deepcopy(state)`.
 
 # %% [markdown]
 # ### Killed while it saves
@@ -1493,14 +1507,24 @@ for assign in (False, True):
 # longer in the model. No error, and training changes nothing. Load first, then make the
 # optimizer; the documentation of `load_state_dict` says so, in a warning. (The order of
 # part 7.2 is for a load that copies, the default.) What `assign=True` is for: a model that
-# was built on `meta`, without values, has nothing that could be copied into. What the file
-# lacks, a buffer with `persistent=False` for instance, stays on `meta`: make it anew.
+# was built on `meta`, without values, has nothing that could be copied into.
 
 # %%
 with torch.device("meta"):
     empty = new_model()
 empty.load_state_dict(state, assign=True)
 print("built on meta, then loaded:", share_right(empty))
+
+# %% [markdown]
+# What the file lacks, a buffer with `persistent=False` for instance, stays where it was, and
+# nothing is said:
+
+# %%
+with torch.device("meta"):
+    scaled = nn.Linear(2, 1)
+    scaled.register_buffer("scale", torch.ones(1), persistent=False)
+print(scaled.load_state_dict(nn.Linear(2, 1).state_dict(), assign=True))
+print("weight on", scaled.weight.device, "· scale on", scaled.scale.device)
 
 # %% [markdown]
 # *In the field.* [A toolbox for deployment](https://github.com/open-mmlab/mmdeploy/pull/1324)
